@@ -40,12 +40,15 @@ class Recording:
         }
 
 
-def memory_item(text: str, note: str = NOTE) -> Frame:
+def memory_item(text: str, note: str = NOTE, handle: str = "n1") -> Frame:
     return {
         "id": note,
         "note_id": f"note-{note}",
+        "handle": handle,
         "text": text,
         "score": 0.71,
+        "reason": "Has the word ‘paella’.",
+        "parts": {"meaning": 0.7, "words": 0.2},
         "kind": "fact",
         "tags": [],
         "importance": 3,

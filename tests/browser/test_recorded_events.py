@@ -9,7 +9,7 @@ from playwright.sync_api import Page, StorageState, WebSocketRoute, expect
 
 from tests.browser.chat import Chat
 from tests.browser.conftest import PATIENCE
-from tests.browser.recorded import Frame, Recording, finished, memory_item, streamed, tool_round
+from tests.browser.recorded import NOTE, Frame, Recording, finished, memory_item, streamed, tool_round
 from tests.browser.server import Server
 
 AT_END = """() => {
@@ -382,10 +382,31 @@ def test_surfaced_memories_stand_beside_the_answer(stage: Stage) -> None:
     aside = stage.page.get_by_role("complementary", name="Memories used for this answer")
     expect(aside).to_contain_text("2 memories used")
     expect(aside.locator(".memory-card")).to_have_count(2)
+    reason = aside.locator(".memory-reason").first
+    expect(reason).to_have_text("Has the word ‘paella’.")
+    expect(reason).to_have_attribute("title", "meaning 0.7 · words 0.2")
     box, text = aside.bounding_box(), stage.chat.last.locator(".prose").bounding_box()
     assert box is not None
     assert text is not None
     assert box["x"] >= text["x"] + text["width"]
+
+
+def test_who_is_asked_whether_a_memory_may_go_reads_which(stage: Stage) -> None:
+    record = Recording()
+    stage.begin(record)
+    items = [
+        memory_item("The user has a cat."),
+        memory_item("The user has a dog.", NOTE[:-1] + "b", "n2"),
+    ]
+    asked = {"id": "c1", "name": "memory_delete", "input": {"note_id": "n2"}}
+    stage.play(
+        record.event("memory_context", "turn-1", items=items, tokens=20),
+        record.event("approval_requested", "turn-1", **asked),
+        finished(record, "turn-1", "", pending_approval=asked),
+    )
+    card = stage.page.get_by_role("region", name="Izzy asks for permission")
+    expect(card).to_contain_text("“Has a dog.”")
+    expect(card).not_to_contain_text("cat")
 
 
 def test_screen_readers_hear_an_answer_once_when_it_is_finished(stage: Stage) -> None:

@@ -1,11 +1,13 @@
 """Why something was found, in one short sentence of plain words."""
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
 from apps.accounts.models import User
 from apps.core.ids import uuid7
+from apps.search.causes import explained
 from apps.search.documents import Causes, Document, Hit, Label, Source, reason_of
 from apps.search.selectors import search
 from apps.search.services import documents_index
@@ -103,3 +105,55 @@ def test_a_word_of_a_label_alone_is_not_said_to_stand_in_the_text(alice: User) -
     documents(alice, "Small and round.", labels=(Label("tag", "Quokka"),))
     hit = best(alice, "quokka")
     assert (hit.causes.words, hit.reason) == ((), "Tagged ‘Quokka’.")
+
+
+def hit(text: str, **fields: Any) -> Hit:
+    values: dict[str, Any] = {
+        "source": Source.MEMORY,
+        "source_id": uuid7(),
+        "external_id": "",
+        "passage_id": 1,
+    }
+    values |= {"score": 0.5, "conversation_id": None, "happened_at": DAY, "parts": {"meaning": 0.5}}
+    return Hit(text=text, **values | fields)
+
+
+@pytest.mark.parametrize(
+    ("said", "text", "sentence"),
+    [
+        (
+            "what should I cook tonight",
+            "Keeps recipes in a tin.",
+            "Came up because of ‘cook’, which is near ‘recipes’.",
+        ),
+        ("Are the recipes any good?", "Keeps a recipe in a tin.", "Has the word ‘recipes’."),
+        ("zxqv", "Keeps a recipe in a tin.", "Near in meaning."),
+        ("", "Keeps a recipe in a tin.", "Near in meaning."),
+    ],
+)
+def test_what_was_found_by_vectors_names_the_words_that_are_near(
+    said: str, text: str, sentence: str
+) -> None:
+    (found,) = explained(said, [hit(text)])
+    assert found.reason == sentence
+
+
+@pytest.mark.parametrize(
+    ("said", "sentence"),
+    [
+        (
+            "which restaurant do you like",
+            "Came up because of ‘restaurant’, which is near ‘choosing a restaurant’.",
+        ),
+        ("zxqv", "Matters when it is about ‘choosing a restaurant’."),
+    ],
+)
+def test_an_occasion_names_the_word_that_is_near_it(said: str, sentence: str) -> None:
+    given = hit("Allergic to shellfish.", causes=Causes(occasion="choosing a restaurant"))
+    (found,) = explained(said, [given])
+    assert found.reason == sentence
+
+
+def test_what_is_known_of_a_hit_stays() -> None:
+    known = [hit("Has a cat.", causes=Causes(words=("cat",))), hit("Cat.", labels=(Label("tag", "x"),))]
+    assert explained("cat and dog", known) == known

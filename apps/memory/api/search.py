@@ -17,6 +17,7 @@ from apps.memory.models import Memory
 from apps.memory.notes.fields import clean_tag
 from apps.memory.notes.selectors import has_tag
 from apps.memory.recall.searching import context_for, untrusted_among
+from apps.search.causes import explained
 from apps.search.documents import Hit, Scope, Source
 from apps.search.selectors import search
 
@@ -36,6 +37,7 @@ class SearchView(NotesView):
         body = self.body(SearchInput)
         scope = _scope(self.user_id, body)
         hits = search(self.user_id, body.query, top_k=body.top_k, scope=scope, threshold=body.threshold)
+        hits = explained(body.query, hits)
         results = _marked(hits, untrusted_among(self.user_id, hits, as_of=scope.as_of))
         took = (time.perf_counter() - started) * 1000
         return {"results": results, "took_ms": round(took, 2)}

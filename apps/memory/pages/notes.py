@@ -29,6 +29,7 @@ from apps.memory.notes.selectors import (
 )
 from apps.memory.notes.undoing import memory_restore, memory_undo
 from apps.memory.recall.searching import notes_search
+from apps.search.causes import explained
 from apps.search.documents import Hit
 
 from .done import done_last, is_fragment, own_note, version_asked
@@ -97,9 +98,10 @@ def _list(request: SignedInRequest, wanted: NoteFilter) -> dict[str, Any]:
         found = notes_search(
             user_id, wanted.q, wanted=wanted, top_k=FOUND_AT_MOST, threshold=LEAST_SCORE
         )
+        notes, hits = [note for _, note in found], explained(wanted.q, [hit for hit, _ in found])
         return {
             **common,
-            "rows": rows_of(user_id, [(note, hit) for hit, note in found]),
+            "rows": rows_of(user_id, list(zip(notes, hits, strict=True))),
             "filtered": True,
         }
     page = Paginator(memories_list(user_id, wanted), PAGE_SIZE).get_page(request.GET.get("page"))

@@ -18,6 +18,7 @@ from apps.memory.models import (
 )
 from apps.memory.notes.selectors import NoteFilter, memories_by_id, memories_list
 from apps.memory.similarity import NOTES
+from apps.search.causes import explained
 from apps.search.documents import Hit, Packed, Scope, Source
 from apps.search.selectors import context, search
 
@@ -64,7 +65,7 @@ def context_for(
     packed = context(
         user_id, query, budget_tokens=budget_tokens, scope=scope, threshold=threshold, remarks=remarks
     )
-    return packed, untrusted
+    return replace(packed, items=explained(query, packed.items)), untrusted
 
 
 def untrusted_among(user_id: UUID, hits: Iterable[Hit], *, as_of: datetime | None = None) -> set[UUID]:

@@ -21,6 +21,7 @@ from apps.memory.recall.handles import is_handle, notes_by_handle
 from apps.memory.recall.keywords import MAX_KEYWORD_CHARS, MAX_KEYWORDS, memory_recall
 from apps.memory.recall.searching import notes_search, unread_scope, untrusted_among
 from apps.memory.similarity import NOTES
+from apps.search.causes import explained
 from apps.search.documents import Hit, Scope, Source
 from apps.search.selectors import search
 
@@ -123,7 +124,8 @@ def _notes_found(user_id: UUID, query: str, asked: Search) -> list[dict[str, Any
         former = texts_at(user_id, [note.pk for _, note in found], as_of)
         untrusted = untrusted_among(user_id, [hit for hit, _ in found], as_of=as_of)
     entries = []
-    for hit, note in found:
+    hits = explained(query, [hit for hit, _ in found])
+    for hit, (_, note) in zip(hits, found, strict=True):
         then = former.get(note.pk, "")
         text, more = then or note.content, {}
         if len(text) > WHOLE_TEXT_CHARS:
