@@ -7,6 +7,7 @@ It is a process of its own, as Ollama is. By hand: `python -m benchmarks._ollama
 import argparse
 import json
 import os
+import random
 import subprocess
 import sys
 import threading
@@ -20,6 +21,7 @@ from typing import Any
 from benchmarks._minilm import MAX_TOKENS, MODEL, EncoderMissing, MiniLM, model
 
 VERSION = "0.12.6"
+AT_ONCE = 500
 STARTED = "listening on "
 NAMES = frozenset({MODEL, f"{MODEL}:latest", f"{MODEL}:l6-v2"})
 TAGS = {
@@ -125,12 +127,30 @@ def serving(port: int = 0) -> Iterator[str]:
 
 
 def add_argument(parser: ArgumentParser) -> None:
-    """The option `--encoder` of a benchmark, for `encoder_for`."""
+    """The option `--encoder` of a benchmark, for `encoder_for` and `side_vectors_make`."""
     parser.add_argument(
         "--encoder",
         action="store_true",
         help=f"with a real encoder ({MODEL}) beside the bundled vectors; needs `make encoder`",
     )
+
+
+def side_vectors_make(share: float = 1.0) -> None:
+    """Give a share of all passages, drawn at random, their vectors of the encoder in use, if there is one."""
+    from apps.search.filling import side_fill
+    from apps.search.index import cache
+    from apps.search.models import Passage
+    from apps.search.spaces import encoder_name
+
+    if not encoder_name():
+        return
+    side_fill(encoder_name())
+    draw = random.Random(1)
+    ids = Passage.objects.order_by("id").values_list("id", flat=True)
+    bare = [key for key in ids if draw.random() >= share]
+    for start in range(0, len(bare), AT_ONCE):
+        Passage.objects.filter(id__in=bare[start : start + AT_ONCE]).update(side_vector=None)
+    cache.forget()
 
 
 @contextmanager

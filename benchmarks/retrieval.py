@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from apps.search.models import Passage
 from apps.search.ranking.signals import WEIGHTS
+from benchmarks import _ollama
 from benchmarks._baselines import bm25_order, cosine_order
 from benchmarks._questions import (
     BUDGET,
@@ -143,6 +144,14 @@ def add_arguments(parser: ArgumentParser) -> None:
         default=PLAIN,
         help="break one habit of the data set, or each of them in turn",
     )
+    _ollama.add_argument(parser)
+    parser.add_argument(
+        "--filled",
+        type=float,
+        default=100,
+        metavar="PERCENT",
+        help="so many of the passages have a vector of the encoder",
+    )
     parser.add_argument(
         "--leave-one-out",
         action="store_true",
@@ -166,12 +175,13 @@ def run(options: dict[str, Any]) -> Report:
         raise CommandError("--leave-one-out needs two conversations, each of a user of its own.")
     variants = [PLAIN, *VARIANTS] if options["variant"] == "all" else [options["variant"]]
     outcomes = {variant: Run() for variant in variants}
-    with scratch_database():
+    with _ollama.encoder_for(options), scratch_database():
         talks = [
             talk
             for variant, outcome in outcomes.items()
             for talk in _taken_in(conversations, variant, outcome, together=options["together"])
         ]
+        _ollama.side_vectors_make(options["filled"] / 100)
         for talk in talks:
             _ask_all(talk, outcomes[talk.variant])
         if not options["leave_one_out"]:
@@ -186,7 +196,7 @@ def run(options: dict[str, Any]) -> Report:
                     for question in talk.conversation.questions:
                         found, block = ask(talk.user_id, talk.client, question.text, Run())
                         outcomes[talk.variant].methods[REFITTED].add(found, question, block)
-    report = _report(outcomes, options)
+        report = _report(outcomes, options)
     _report_refitted(report, weights, observed)
     return report
 
@@ -256,6 +266,7 @@ def _report(outcomes: Mapping[str, Run], options: dict[str, Any]) -> Report:
             "messages": outcome.messages,
             "questions": len(own.reciprocal),
             "embedder": settings.IZZY_EMBEDDER,
+            "passages with its vectors, %": options["filled"],
             "users": "one for all conversations" if options["together"] else "one per conversation",
             "largest context block, tokens": max(each.most_tokens for each in outcomes.values()),
         },
