@@ -1,7 +1,7 @@
 """Gives passages the vectors that they wait for, in short transactions, and forgets old deletions: the worker's upkeep."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import timedelta
 from itertools import groupby
 from uuid import UUID
@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from apps.core.errors import Conflict
 from apps.search.embedders.base import Embedder, EmbedderDown, EmbedderRefused, Matrix
+from apps.search.embedders.deadline import answered_within
 from apps.search.embedders.engines import static_embedder
 from apps.search.models import EmbeddingSpace, IndexOwner, Passage, Tombstone
 from apps.search.spaces import Role, embedder_asked, encoder_name, is_resting, note_down, note_up
@@ -20,6 +21,9 @@ from apps.search.spaces import Role, embedder_asked, encoder_name, is_resting, n
 logger = logging.getLogger(__name__)
 
 BATCH = 64
+BATCH_CHARS = 32_000
+"""Encoders answer one request after the other: a question should not have to wait long for a batch."""
+BATCH_SECONDS = 150.0
 CLEARED_AT_ONCE = 500
 TOMBSTONE_DAYS = 2
 PROBE = "Is anybody there?"
@@ -103,7 +107,7 @@ def side_fill(
     while limit is None or done < limit:
         # The oldest, so that nothing has to be sorted in the database, however many wait; each user's together.
         oldest = waiting.order_by("id").values_list("id", "user_id", "text")[:BATCH]
-        batch = sorted(oldest, key=lambda row: (row[1], row[0]))
+        batch = sorted(_bounded(oldest), key=lambda row: (row[1], row[0]))
         if not batch:
             _check_still(space)
             break
@@ -115,6 +119,16 @@ def side_fill(
         done += len(batch)
         progress(before + done, max(total, before + done))
     return done
+
+
+def _bounded(rows: Iterable[Waiting]) -> Iterator[Waiting]:
+    """The first rows, of BATCH_CHARS together, but one at least."""
+    chars = 0
+    for row in rows:
+        chars += len(row[2])
+        if chars > max(BATCH_CHARS, len(row[2])):
+            return
+        yield row
 
 
 def _space_of(embedder: Embedder, *, anew: bool) -> EmbeddingSpace:
@@ -185,7 +199,7 @@ def _embed(embedder: Embedder, texts: list[str], dimension: int) -> Matrix:
 def _answer(embedder: Embedder, ask: Callable[[], Matrix]) -> Matrix:
     """What an encoder answers; notes whether it does."""
     try:
-        vectors = ask()
+        vectors = answered_within(BATCH_SECONDS, embedder.name, ask)
     except EmbedderDown:
         note_down(embedder.name)
         raise

@@ -1,6 +1,7 @@
 """Health of search for `doctor`, `/readyz` and the pages' banner."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from django.apps import AppConfig
@@ -9,9 +10,11 @@ from django.core.checks import CheckMessage, Error
 
 from apps.core.errors import IzzyError
 from apps.core.health import CheckResult
+from apps.search.embedders.base import EmbedderDown
+from apps.search.embedders.deadline import ANSWER_SECONDS, answered_within
 from apps.search.embedders.engines import embedder_for, static_embedder
 from apps.search.embedders.static import StaticEmbedder
-from apps.search.filling import side_waiting
+from apps.search.filling import PROBE, side_waiting
 from apps.search.spaces import encoder_name, is_resting, side_space
 from apps.search.text.analysis import document_terms
 
@@ -44,7 +47,7 @@ def connect_embedder() -> CheckResult:
     """Embed one sentence, for the button of the instance page."""
     name = settings.IZZY_EMBEDDER
     try:
-        dimension = embedder_for(name).embed_queries(["Is anybody there?"]).shape[1]
+        dimension = embedder_for(name).embed_queries([PROBE]).shape[1]
     except IzzyError as error:
         return CheckResult(False, error.message)
     space = side_space()
@@ -71,9 +74,13 @@ def known_weights(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> lis
 
 
 def warm_up() -> None:
-    """Load the analyser and the bundled vectors."""
+    """Load the analyser and the bundled vectors, and have the encoder load its model."""
     document_terms("The quick brown fox", "en")
     embedder = static_embedder()
     if embedder is not None:
         embedder.embed_query("The quick brown fox")
         embedder.embed_documents(["The quick brown fox"])
+    if name := encoder_name():
+        with suppress(EmbedderDown):
+            encoder = embedder_for(name)
+            answered_within(ANSWER_SECONDS, name, lambda: encoder.embed_queries([PROBE]))

@@ -108,6 +108,12 @@ def similar(
     ]
 
 
+def similar_prepare(user_id: UUID, texts: Sequence[str]) -> None:
+    """Have the encoder's vectors of texts ready that `similar` will be asked about one by one: it is asked once."""
+    head = backend.head(user_id)
+    side_documents(head.side if head is not None else None, [text for text in texts if text.strip()])
+
+
 def likenesses(texts: Sequence[str]) -> NDArray[np.float32]:
     """The calibrated similarity of each text with each, the mean of the spaces; zeros where no embedder answers."""
     space = side_space() if len(texts) > 1 else None

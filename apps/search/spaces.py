@@ -8,6 +8,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
+from enum import Enum, auto
 from hashlib import blake2b
 from uuid import UUID
 
@@ -16,18 +17,27 @@ from django.conf import settings
 
 from apps.search.backends import Space, backend
 from apps.search.embedders.base import Embedder, EmbedderDown, Matrix, QueryWeights, Vector
+from apps.search.embedders.deadline import ANSWER_SECONDS, answered_within, is_late
 from apps.search.embedders.engines import embedder_for, static_embedder
 from apps.search.embedders.static import DIMENSION, StaticEmbedder
 from apps.search.models import EmbeddingSpace
 
 DOWN_SECONDS = 15.0
 """After a failure an encoder is left alone for this time, so that searches do not wait for it one by one."""
-MAX_QUERIES = 256
+MAX_VECTORS = 512
 Role = EmbeddingSpace.Role
 
+
+class Use(Enum):
+    """What a text is embedded as: models have other prefixes for questions."""
+
+    QUERY = auto()
+    DOCUMENT = auto()
+
+
 _down: dict[str, float] = {}
-_queries: OrderedDict[tuple[str, bytes], Vector] = OrderedDict()
-"""By encoder and digest of the question: the words of a question do not stay in memory."""
+_vectors: OrderedDict[tuple[int, Use, bytes], Vector] = OrderedDict()
+"""By side space, use and digest of the text: the words of a question do not stay in memory."""
 _lock = threading.Lock()
 
 
@@ -53,29 +63,10 @@ def base_query(text: str, weights: QueryWeights | None = None) -> Vector | None:
 def side_queries(space: Space | None, texts: Sequence[str]) -> Matrix | None:
     """The vectors of questions in the side space, a row each; None where the encoder cannot answer, or none is stored yet.
 
-    What was asked before is remembered, the others go to the encoder together: not while an index is locked.
+    What was asked before is remembered, the others go to the encoder together: not while an index is locked. It is waited
+    for ANSWER_SECONDS at most.
     """
-    if space is None or not texts:
-        return None
-    keys = [(space.name, blake2b(text.encode(), digest_size=16).digest()) for text in texts]
-    with _lock:
-        known = {key: _queries[key] for key in keys if key in _queries}
-        for key in known:
-            _queries.move_to_end(key)
-    new = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
-    if new:
-        try:
-            rows = embedder_asked(space.name).embed_queries(list(new.values()))
-        except EmbedderDown:
-            note_down(space.name)
-            return None
-        known |= dict(zip(new, rows, strict=True))
-        with _lock:
-            _queries.update((key, known[key]) for key in new)
-            while len(_queries) > MAX_QUERIES:
-                _queries.popitem(last=False)
-    vectors = [known[key] for key in keys]
-    return np.stack(vectors) if all(len(one) == space.dimension for one in vectors) else None
+    return _side_vectors(space, texts, Use.QUERY)
 
 
 def side_query(space: Space | None, text: str) -> Vector | None:
@@ -97,15 +88,46 @@ def base_documents(texts: Sequence[str]) -> Matrix | None:
 
 
 def side_documents(space: Space | None, texts: Sequence[str]) -> Matrix | None:
-    """Vectors in the side space of texts that are compared but not stored; None where the encoder cannot answer."""
-    if space is None:
+    """The same of texts that are compared but not stored."""
+    return _side_vectors(space, texts, Use.DOCUMENT)
+
+
+def _side_vectors(space: Space | None, texts: Sequence[str], use: Use) -> Matrix | None:
+    if space is None or not texts:
         return None
-    try:
-        vectors = embedder_asked(space.name).embed_documents(list(texts))
-    except EmbedderDown:
-        note_down(space.name)
-        return None
-    return vectors if vectors.shape[1] == space.dimension else None
+    keys = {text: (space.id, use, blake2b(text.encode(), digest_size=16).digest()) for text in texts}
+    with _lock:
+        known = {key: _vectors[key] for key in keys.values() if key in _vectors}
+        for key in known:
+            _vectors.move_to_end(key)
+    new = [text for text, key in keys.items() if key not in known]
+    if new:
+        try:
+            rows = _asked(space, new, use)
+        except EmbedderDown:
+            note_down(space.name)
+            return None
+        known |= {keys[text]: row for text, row in zip(new, rows, strict=True)}
+    return np.stack([known[keys[text]] for text in texts])
+
+
+def _asked(space: Space, texts: list[str], use: Use) -> Matrix:
+    """What an encoder answers in time; an answer that comes late is remembered too. Raises EmbedderDown."""
+    embedder = embedder_asked(space.name)
+
+    def ask() -> Matrix:
+        asked = embedder.embed_queries if use is Use.QUERY else embedder.embed_documents
+        rows = asked(texts)
+        if rows.shape[1] != space.dimension:
+            raise EmbedderDown(f"{space.name} gives {rows.shape[1]} numbers, not {space.dimension}.")
+        digests = (blake2b(text.encode(), digest_size=16).digest() for text in texts)
+        with _lock:
+            _vectors.update(((space.id, use, one), row) for one, row in zip(digests, rows, strict=True))
+            while len(_vectors) > MAX_VECTORS:
+                _vectors.popitem(last=False)
+        return rows
+
+    return answered_within(ANSWER_SECONDS, space.name, ask)
 
 
 def side_space() -> Space | None:
@@ -122,7 +144,8 @@ def embedder_asked(name: str) -> Embedder:
 
 
 def is_resting(name: str) -> bool:
-    return time.monotonic() - _down.get(name, -DOWN_SECONDS) < DOWN_SECONDS
+    """Whether an encoder has failed a moment ago, or still owes an answer."""
+    return is_late(name) or time.monotonic() - _down.get(name, -DOWN_SECONDS) < DOWN_SECONDS
 
 
 def note_down(name: str) -> None:
@@ -140,6 +163,6 @@ def note_up(name: str | None = None) -> None:
 
 
 def forget_queries() -> None:
-    """Drop the remembered vectors of questions."""
+    """Drop the remembered vectors of questions and of texts that were compared."""
     with _lock:
-        _queries.clear()
+        _vectors.clear()

@@ -14,6 +14,7 @@ from apps.search.index import cache
 from apps.search.selectors import search
 from apps.search.services import documents_index
 from tests.peers.ollama_server import OllamaPeer, ollama_server
+from tests.waiting import PATIENCE
 
 DAY = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -29,8 +30,10 @@ def _fresh_memory() -> Iterator[None]:
 
 
 @pytest.fixture
-def ollama(settings: pytest.FixtureRequest) -> Iterator[OllamaPeer]:
-    """An embedding server that OLLAMA_URL points to, with IZZY_EMBEDDER set to one of its models."""
+def ollama(settings: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[OllamaPeer]:
+    """An embedding server that OLLAMA_URL points to, with IZZY_EMBEDDER set to one of its models; however busy the machine
+    is, it is waited for."""
+    monkeypatch.setattr(spaces, "ANSWER_SECONDS", PATIENCE)
     with ollama_server() as peer:
         settings.OLLAMA_URL = peer.url  # type: ignore[attr-defined]
         settings.IZZY_EMBEDDER = "ollama:nomic-embed-text"  # type: ignore[attr-defined]

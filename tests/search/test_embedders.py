@@ -99,6 +99,17 @@ def test_a_bad_answer_is_a_clear_error(ollama: OllamaPeer, mode: str, message: s
         OllamaEmbedder("plain").embed_documents(["x", "y"])
 
 
+def test_texts_longer_than_the_context_are_sent_shorter(ollama: OllamaPeer) -> None:
+    ollama.context = 60
+    embedder = OllamaEmbedder("plain")
+    rows = embedder.embed_documents(["red " * 200, "blue"])
+    assert rows[0] == pytest.approx(embedder.embed_documents(["red"])[0])
+    assert rows[1] == pytest.approx(embedder.embed_documents(["blue"])[0])
+    ollama.context = 1
+    with pytest.raises(EmbedderDown, match="400"):
+        embedder.embed_documents(["red " * 200])
+
+
 def test_a_missing_model_names_the_command_that_gets_it(ollama: OllamaPeer) -> None:
     with pytest.raises(EmbedderDown, match="ollama pull other-model"):
         OllamaEmbedder("other-model").embed_queries(["x"])[0]

@@ -29,7 +29,7 @@ from apps.memory.notes.review import (
 from apps.memory.notes.selectors import memories_by_id, memory_get, open_contradictions
 from apps.memory.notes.undoing import steps_take, versions_of
 from apps.memory.similarity import NOTES, says_the_same
-from apps.search.selectors import similar
+from apps.search.selectors import similar, similar_prepare
 
 from .done import done_last, done_next, is_fragment, named, own_note, plain_breaks, with_steps
 
@@ -65,11 +65,9 @@ def waiting_of(
     targets = memories_by_id(
         user_id, [note.proposed_target_id for note in notes if note.proposed_target_id]
     )
-    near = {
-        note.pk: similar(user_id, note.content, top_k=CANDIDATES, scope=NOTES)
-        for note in notes
-        if note.proposed_target_id not in targets
-    }
+    alone = [note for note in notes if note.proposed_target_id not in targets]
+    similar_prepare(user_id, [note.content for note in alone])
+    near = {note.pk: similar(user_id, note.content, top_k=CANDIDATES, scope=NOTES) for note in alone}
     known = memories_by_id(user_id, {key for found in near.values() for key, _ in found})
     waiting = []
     for note in notes:

@@ -1,9 +1,11 @@
 """The engines that IZZY_EMBEDDER can name, and the way from its name to an embedder."""
 
+import json
 import threading
+import time
 from collections.abc import Callable, Sequence
 from functools import cache, cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from django.conf import settings
@@ -17,6 +19,9 @@ from apps.search.embedders.base import (
     answered_rows,
 )
 from apps.search.embedders.static import StaticEmbedder
+
+if TYPE_CHECKING:
+    import httpx
 
 
 class _Local:
@@ -102,9 +107,16 @@ CALIBRATION = {
 }
 """Model -> `noise` and `match`, as `manage.py benchmark encoder` measures them."""
 BATCH = 64
-QUERY_SECONDS = 2.0
-"""A search does not wait longer: the bundled vectors answer without it."""
+QUERY_SECONDS = 30.0
+"""Ollama may have to load the model first; nobody waits so long (`deadline.py`)."""
 DOCUMENT_SECONDS = 120.0
+CONNECT_SECONDS = 2.0
+TOO_LONG = b"exceeds the context length"
+SHORTENED, LEAST_CHARS = 0.75, 200
+"""Ollama since 0.13.5 refuses texts that are longer than the model's context, whatever `truncate` says: they are then sent
+shorter by a quarter, and again."""
+MAX_BYTES = 64 * 1024 * 1024
+"""Of an answer: 64 vectors of 4,096 numbers take 6 MB."""
 
 
 class OllamaEmbedder:
@@ -132,34 +144,52 @@ class OllamaEmbedder:
     def embed_queries(self, texts: Sequence[str]) -> Matrix:
         return self._embed([self.query_prefix + text for text in texts], QUERY_SECONDS)
 
-    def _embed(self, texts: list[str], seconds: float) -> Matrix:
+    @cached_property
+    def _client(self) -> "httpx.Client":
+        """One for the process, since making one takes 20 ms; each request has a connection of its own."""
         import httpx  # takes a fifth of a second: not at every start
 
-        timeout = httpx.Timeout(seconds, connect=2.0)
+        return httpx.Client(limits=httpx.Limits(max_keepalive_connections=0))
+
+    def _embed(self, texts: list[str], seconds: float) -> Matrix:
+        status, body = self._post(texts, seconds)
+        longest = max(map(len, texts), default=0)
+        if status == 400 and TOO_LONG in body and longest > LEAST_CHARS:
+            shorter = max(int(longest * SHORTENED), LEAST_CHARS)
+            return self._embed([text[:shorter] for text in texts], seconds)
+        if status == 404:
+            raise EmbedderDown(f"Ollama has no model {self.model}: run `ollama pull {self.model}`.")
+        if status != 200:
+            raise EmbedderRefused(f"Ollama answered {status} to an embedding request.")
         try:
-            answer = httpx.post(
-                f"{settings.OLLAMA_URL.rstrip('/')}/api/embed",
-                json={"model": self.model, "input": texts, "truncate": True},
-                timeout=timeout,
-            )
-            answer.raise_for_status()
-            embeddings = answer.json()["embeddings"]
-        except httpx.HTTPStatusError as error:
-            status = error.response.status_code
-            if status == 404:
-                message = f"Ollama has no model {self.model}: run `ollama pull {self.model}`."
-                raise EmbedderDown(message) from error
-            message = f"Ollama answered {status} to an embedding request."
-            raise EmbedderRefused(message) from error
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise EmbedderDown(
-                f"Ollama at {settings.OLLAMA_URL} does not answer: {error or type(error).__name__}."
-            ) from error
+            embeddings = json.loads(body)["embeddings"]
         except (KeyError, TypeError, ValueError, RecursionError) as error:
             raise EmbedderRefused(f"Ollama at {settings.OLLAMA_URL} sent no embeddings.") from error
         vectors = answered_rows(embeddings, len(texts), f"Ollama at {settings.OLLAMA_URL}")
         self.dimension = vectors.shape[1]
         return vectors
+
+    def _post(self, texts: list[str], seconds: float) -> tuple[int, bytes]:
+        """Status and body of the answer. Raises EmbedderDown, also where the body is not there whole within that time."""
+        import httpx
+
+        ends, body = time.monotonic() + seconds, bytearray()
+        try:
+            with self._client.stream(
+                "POST",
+                f"{settings.OLLAMA_URL.rstrip('/')}/api/embed",
+                json={"model": self.model, "input": texts, "truncate": True},
+                timeout=httpx.Timeout(seconds, connect=CONNECT_SECONDS),
+            ) as answer:
+                for part in answer.iter_bytes():
+                    body += part
+                    if len(body) > MAX_BYTES or time.monotonic() > ends:
+                        raise EmbedderDown(f"Ollama at {settings.OLLAMA_URL} does not come to an end.")
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise EmbedderDown(
+                f"Ollama at {settings.OLLAMA_URL} does not answer: {error or type(error).__name__}."
+            ) from error
+        return answer.status_code, bytes(body)
 
 
 _FACTORIES: dict[str, Callable[[str], Embedder]] = {
