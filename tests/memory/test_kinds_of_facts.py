@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from apps.memory.occasions.phrases import MAX_OCCASION_CHARS, MAX_OCCASIONS
+from apps.memory.occasions.phrases import MAX_OCCASION_CHARS, MAX_OCCASIONS
 from apps.memory.occasions.table import (
     FOLDER,
     KnownWords,
@@ -39,7 +40,7 @@ def test_labelled_notes_are_known(language: str) -> None:
         wanted, *others = fitting.split(", ")
         found = kinds(text, language=language)
         count["all"] += 1
-        count["right"] += wanted in found
+        count["right"] += wanted in found or (wanted == "-" and not found)
         count["wrong"] += bool(found) and not {wanted, *others}.intersection(found)
     assert count["right"] >= 0.85 * count["all"]
     assert count["wrong"] <= 0.05 * count["all"]
@@ -114,8 +115,8 @@ def test_words_in_a_row_do_not_reach_from_one_tag_into_the_next() -> None:
 
 
 def test_what_rules_a_kind_out_wins() -> None:
-    assert "parents" in kinds("The user's mother plants cabbages.")
-    assert "parents" not in kinds("The user's mother-in-law plants cabbages.")
+    assert "mother" in kinds("The user's mother plants cabbages.")
+    assert "mother" not in kinds("The user's mother-in-law plants cabbages.")
     assert "pets" not in kinds("The user is allergic to cats and has two at work.")
 
 
@@ -124,6 +125,11 @@ def test_an_allergy_is_known_by_what_it_is_to() -> None:
     assert kinds("Allergic to aspirin")[0] == "medicine-allergy"
     assert kinds("Allergic to wasps")[0] == "sting-allergy"
     assert kinds("Allergic to dust mites")[0] == "allergy"
+
+
+def test_a_word_as_it_is_is_not_known_by_its_stem() -> None:
+    assert "reading" in kinds("The user is reading three books at once.")
+    assert "reading" not in kinds("The user is booking and rebooking a room.")
 
 
 def test_parts_of_german_words_tell() -> None:

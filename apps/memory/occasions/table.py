@@ -25,7 +25,7 @@ SHORTEST = 2
 """Signs before or after the star of a cue that stands for part of a word."""
 
 Run = tuple[str, ...]
-"""Tokens in a row: stems, `begin*`, `*end`, `#` (begins with a digit), `@list`, `kind:fact`."""
+"""Tokens in a row: stems, `=word` as it is, `begin*`, `*end`, `#` (begins with a digit), `@list`, `kind:fact`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +135,7 @@ def forms_of(bare: str, stem: str) -> Iterator[str]:
     """Tokens that may stand for a word, given without accents and as its stem."""
     if bare:
         yield stem
+        yield f"={bare}"
         if bare[0].isdigit():
             yield "#"
         for length in range(SHORTEST, len(bare) + 1):
@@ -155,8 +156,8 @@ def table_of(language: str) -> Table | None:
         for run in (run_of(member, language) for member in _listed(listed, ",")):
             members.setdefault(_telling(run), []).append((name, run))
     for name, kind in source["kinds"].items():
-        for text in _listed(kind["cues"], ","):
-            cue = _cue_of(name, text, language)
+        listed = [_cue_of(name, text, language) for text in _listed(kind["cues"], ",")]
+        for cue in {cue.runs: cue for cue in sorted(listed, key=lambda cue: cue.worth)}.values():
             cues.setdefault(_telling(chain(*cue.runs)), []).append(cue)
     runs = [run for each in members.values() for _, run in each]
     runs += [run for each in cues.values() for cue in each for run in cue.runs]
@@ -177,6 +178,8 @@ def run_of(text: str, language: str) -> Run:
     for word in text.split():
         if word == "#" or word.startswith(("@", "kind:")):
             tokens.append(word)
+        elif word[0] == "=":
+            tokens += (f"={bare}" for bare in stems(split_words(word), ""))
         elif "*" in word:
             tokens.append("*".join(stems(word.casefold().split("*"), "")))
         else:
