@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from apps.memory.occasions.phrases import MAX_OCCASION_CHARS, MAX_OCCASIONS
-from apps.memory.occasions.phrases import MAX_OCCASION_CHARS, MAX_OCCASIONS
 from apps.memory.occasions.table import (
     FOLDER,
     KnownWords,
