@@ -30,6 +30,7 @@ from apps.search.index.rows import UserRows
 from apps.search.ranking.relevance import best_places
 from apps.search.selectors import context, search
 from apps.search.services import documents_index
+from benchmarks import _spaces
 from benchmarks._baselines import BareSQLite, product
 from benchmarks._network import connected, web_process
 from benchmarks._scratch import BATCH, Corpus, make_token, make_user, scratch_database
@@ -49,6 +50,7 @@ class Bench:
     corpus: Corpus
     user: User
     questions: list[str]
+    product: float = 0.0  # milliseconds of the bare matrix
     figures: dict[str, tuple[Timing, float | None]] = field(
         default_factory=dict
     )  # with their floors, in ms
@@ -68,6 +70,12 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--others", type=int, default=OTHERS, metavar="NOTES", help="another user's notes beside"
     )
     parser.add_argument("--quick", action="store_true", help="leave out what starts new processes")
+    parser.add_argument(
+        "--before",
+        type=Path,
+        metavar="FOLDER",
+        help="an earlier checkout with a .venv of its own, whose search is timed in turn with this one's",
+    )
     parser.add_argument("--no-http", action="store_true", help="leave out the web server")
 
 
@@ -85,10 +93,18 @@ def run(options: dict[str, Any]) -> Report:
             _measure_opening(bench, quick=options["quick"])
             if not options["no_http"]:
                 _measure_http(bench)
+            costs = _spaces.measured(
+                bench.user_id,
+                bench.questions,
+                corpus,
+                size=size,
+                checkout=options["before"],
+            )
             if options["others"]:
                 _fill_others(options["others"], corpus)
                 _measure_search(bench, f", {options['others']:,} of another user beside")
             _report(report, bench, options["others"])
+            _spaces.add_to(report, costs, size, bench.product)
     report.settings["largest process, MB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     return report
 
@@ -131,6 +147,7 @@ def _measure_search(bench: Bench, beside: str) -> None:
         matrix = rows.vectors[: rows.size]
         vectors = embedder_for("static").embed_queries(asked)
         least = product(matrix, vectors)
+        bench.product = least.p50
         ours = measure(lambda n: best_places(matrix @ vectors[n], rows, 10))
         bench.figures[f"vector part{beside}"] = ours, least.p50
     with BareSQLite(bench.path) as bare:
