@@ -18,7 +18,7 @@ from apps.search.embedders.base import Matrix
 from apps.search.features import uuid_hash
 from apps.search.index.cache import phrases_open
 from apps.search.index.side import predicted
-from apps.search.index.signs import Signs, distances, line_through
+from apps.search.index.signs import Signs, distances, products
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
@@ -87,13 +87,14 @@ def nearest(
         if opened is None or not opened[1].living:
             return NOTHING
         head, phrases = opened
-        allowed = np.flatnonzero(phrases.allowed(scope, now=timezone.now()))
+        allowed, size = phrases.allowed(scope, now=timezone.now()), phrases.size
         looks = (
-            _look(head.base, base, phrases.signs[:, allowed], phrases.embedded[allowed]),
-            _look(head.side, side, phrases.side_signs[:, allowed], phrases.side_embedded[allowed]),
+            _look(head.base, base, phrases.signs[:, :size], phrases.embedded[:size] & allowed),
+            _look(head.side, side, phrases.side_signs[:, :size], phrases.side_embedded[:size] & allowed),
         )
-        chosen, even = _choice(looks, len(allowed), top_k)
-        ids = phrases.ids[allowed[chosen]].tolist()
+        chosen, even = _choice(looks, np.flatnonzero(allowed), top_k)
+        ids = phrases.ids[chosen].tolist()
+        number = int(np.count_nonzero(allowed))
     rows = {row.id: row for row in backend.occasions_fetch(user_id, ids)}
     there = np.array([key in rows for key in ids], dtype=bool)
     places, even = chosen[there], even[there]
@@ -107,7 +108,7 @@ def nearest(
         _predict(near_base, near_side, (head.base, head.side))
     return Nearest(
         [Phrase(row.id, row.source_id, uuid_hash(row.source_id.bytes), row.text) for row in found],
-        len(allowed),
+        number,
         near_base and near_base[0],
         near_side and near_side[0],
     )
@@ -119,63 +120,65 @@ Measured = tuple[Nearness, Mask]
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """In how many signs phrases differ from clauses in one space, (clauses, phrases); not said where one has no vector."""
+    """In how many signs phrases differ from clauses in one space, (clauses, phrases), and how those that are `known`, in the
+    scope and with a vector, differ on the whole, (clauses, 1)."""
 
     clauses: Matrix
     far: NDArray[np.uint16]
-    embedded: Mask
+    known: Mask
+    mean: Floats
+    deviation: Floats
 
     def standing(self) -> Floats:
         """How far each phrase stands out as near to the clause that it is nearest to, in standard deviations."""
-        known = self.far[:, self.embedded].astype(np.float32)
-        above = (known.mean(axis=1, keepdims=True) - known) / np.maximum(
-            known.std(axis=1, keepdims=True), np.float32(1e-6)
-        )
-        best = np.full(len(self.embedded), -np.inf, dtype=np.float32)
-        best[self.embedded] = above.max(axis=0)
-        return best
+        best = ((self.mean - self.far) / np.maximum(self.deviation, np.float32(1e-6))).max(axis=0)
+        best[~self.known] = -np.inf
+        return np.asarray(best)
 
     def measured(self, places: Rows, even: Mask, vectors: Sequence[bytes | None]) -> Measured | None:
         """The exact cosines of the phrases at these places, and what the signs of all say of chance, on the line through
         those that are spread evenly."""
-        size = self.clauses.shape[1] * 2
-        have = np.array([held is not None and len(held) == size for held in vectors])
-        have &= self.embedded[places]
+        dimension = self.clauses.shape[1]
+        have = np.array([held is not None and len(held) == dimension * 2 for held in vectors])
+        have &= self.known[places]
         if not have.any():
             return None
         packed = b"".join(held for held, one in zip(vectors, have, strict=True) if one and held)
-        halves = np.frombuffer(packed, dtype="<f2").reshape(-1, self.clauses.shape[1])
+        halves = np.frombuffer(packed, dtype="<f2").reshape(-1, dimension)
         cosines = np.zeros((len(self.clauses), len(places)), dtype=np.float32)
-        cosines[:, have] = self.clauses @ halves.T.astype(np.float32)
-        mean, deviation = (np.zeros(len(self.clauses), dtype=np.float32) for _ in range(2))
+        cosines[:, have] = [products(halves, clause) for clause in self.clauses]
         told = have & even if (have & even).any() else have
-        for number, far in enumerate(self.far):
-            signs, exact = far[places[told]], cosines[number, told]
-            slope, offset = line_through(signs, exact)
-            beside = float(np.var(exact - (slope * signs + offset)))
-            known = far[self.embedded]
-            mean[number] = slope * float(known.mean()) + offset
-            deviation[number] = max((slope**2 * float(known.var()) + beside) ** 0.5, 1e-6)
-        return Nearness(cosines, mean, deviation), ~have
+        signs, exact = self.far[:, places[told]].astype(np.float32), cosines[:, told]
+        middle, level = signs.mean(axis=1, keepdims=True), exact.mean(axis=1, keepdims=True)
+        spread = np.maximum(((signs - middle) ** 2).sum(axis=1, keepdims=True), np.float32(1e-6))
+        slope = ((signs - middle) * (exact - level)).sum(axis=1, keepdims=True) / spread
+        beside = np.var(exact - level - slope * (signs - middle), axis=1, keepdims=True)
+        mean = level + slope * (self.mean - middle)
+        deviation = np.sqrt((slope * self.deviation) ** 2 + beside)
+        return Nearness(cosines, mean[:, 0], np.maximum(deviation[:, 0], np.float32(1e-6))), ~have
 
 
-def _look(space: Space | None, clauses: Matrix | None, signs: Signs, embedded: Mask) -> _Look | None:
-    if space is None or clauses is None or not embedded.any() or not len(clauses):
+def _look(space: Space | None, clauses: Matrix | None, signs: Signs, known: Mask) -> _Look | None:
+    if space is None or clauses is None or not len(clauses) or not known.any():
         return None
     if clauses.shape[1] != space.dimension:
         return None
-    return _Look(clauses, np.stack([distances(signs, clause) for clause in clauses]), embedded)
+    far = np.stack([distances(signs, clause) for clause in clauses])
+    among = far if known.all() else far[:, known]
+    mean = among.mean(axis=1, dtype=np.float32, keepdims=True)
+    return _Look(clauses, far, known, mean, among.std(axis=1, dtype=np.float32, keepdims=True))
 
 
-def _choice(looks: Sequence[_Look | None], number: int, top_k: int) -> tuple[Rows, Mask]:
-    """The places of the phrases that stand out most in any space, and of some spread evenly over all, and which those are."""
+def _choice(looks: Sequence[_Look | None], allowed: Rows, top_k: int) -> tuple[Rows, Mask]:
+    """The places of the phrases that stand out most in any space, and of some spread evenly over those allowed, and which
+    those are."""
     standings = [look.standing() for look in looks if look is not None]
     if not standings:
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=bool)
-    even = np.arange(0, number, -(-number // SAMPLE) or 1)
-    if number <= top_k + len(even):
-        return np.arange(number), np.ones(number, dtype=bool)
-    best = np.max(standings, axis=0)
+    even = allowed[:: -(-len(allowed) // SAMPLE)]
+    if len(allowed) <= top_k + len(even):
+        return allowed, np.ones(len(allowed), dtype=bool)
+    best = standings[0] if len(standings) == 1 else np.maximum(*standings)
     places = np.union1d(np.argpartition(-best, top_k)[:top_k], even)
     return places, np.isin(places, even, assume_unique=True)
 

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from apps.search.backends import Space
-from apps.search.index.signs import Floats, distances, line_through, pack_signs, words_for
+from apps.search.index.signs import Floats, distances, line_through, pack_signs, products, words_for
 
 Rows = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -47,7 +47,7 @@ class SideVectors:
         self.embedded[rows] = False
 
     def _measured(self, rows: Rows, query: Floats) -> Floats:
-        return np.asarray(self.vectors[rows].astype(np.float32) @ query)
+        return products(self.vectors[rows], query)
 
     def cosines(
         self, query: Floats, base: Floats | None, base_space: Space, among: Mask

@@ -1,4 +1,5 @@
-"""Plain search of an earlier checkout, asked question by question beside this one: both see the same minutes of the machine."""
+"""Search of a checkout in a process of its own, asked question by question beside this process: all see the same minutes of
+the machine, so that their ratio means something while others use it too."""
 
 import json
 import os
@@ -13,6 +14,7 @@ import json, sys
 import django
 django.setup()
 from apps.memory.notes.creation import memory_bulk_create
+from apps.memory.recall.injection import surface
 from apps.search.index import cache
 from apps.search.selectors import search
 from benchmarks._scratch import Corpus, make_user, scratch_database
@@ -26,37 +28,35 @@ with scratch_database():
     for question in asked:
         search(user.pk, question)
     print(json.dumps(cache.held_bytes()), flush=True)
+    calls = {"search": lambda text: search(user.pk, text), "surface": lambda text: surface(user.pk, [text])}
     for line in sys.stdin:
-        print(json.dumps(timed(lambda: search(user.pk, asked[int(line)]))[1]), flush=True)
+        name, number = line.split()
+        print(json.dumps(timed(lambda: calls[name](asked[int(number)]))[1]), flush=True)
 """
 
 
-class Before:
-    """`bytes` are those of its index in memory."""
+class Checkout:
+    """A process that has saved the benchmark's notes; `bytes` are those of its index in memory."""
 
     def __init__(self, answers: IO[str], asks: IO[str]) -> None:
         self._answers, self._asks = answers, asks
         self.bytes = int(json.loads(answers.readline()))
 
-    def milliseconds(self, number: int) -> float:
-        """Of one search for a question."""
-        self._asks.write(f"{number}\n")
+    def milliseconds(self, name: str, number: int) -> float:
+        """Of one `search` or `surface` for a question."""
+        self._asks.write(f"{name} {number}\n")
         self._asks.flush()
         return float(json.loads(self._answers.readline()))
 
 
 @contextmanager
-def before(checkout: Path, size: int, questions: int) -> Iterator[Before]:
-    """A process of a checkout (with a `.venv` of its own) that has saved the benchmark's notes and answers its questions."""
-    environment = os.environ | {
-        "DJANGO_SETTINGS_MODULE": "izzysite.settings",
-        "PYTHONPATH": str(checkout),
-    }
-    command = [str(checkout / ".venv/bin/python"), "-c", _SCRIPT, str(size), str(questions)]
+def checkout_at(folder: Path, size: int, questions: int) -> Iterator[Checkout]:
+    """A checkout (with a `.venv` of its own) that searches by bundled vectors alone."""
+    own = {"DJANGO_SETTINGS_MODULE": "izzysite.settings", "PYTHONPATH": str(folder)}
     with subprocess.Popen(
-        command,
-        cwd=checkout,
-        env=environment,
+        [str(folder / ".venv/bin/python"), "-c", _SCRIPT, str(size), str(questions)],
+        cwd=folder,
+        env=os.environ | own | {"IZZY_EMBEDDER": "static"},
         text=True,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -64,7 +64,7 @@ def before(checkout: Path, size: int, questions: int) -> Iterator[Before]:
         assert process.stdin is not None
         assert process.stdout is not None
         try:
-            yield Before(process.stdout, process.stdin)
+            yield Checkout(process.stdout, process.stdin)
         finally:
             process.stdin.close()
             process.wait()
