@@ -9,13 +9,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from django.core.management import CommandError
+
 _SCRIPT = """
 import json, sys
 import django
 django.setup()
 from apps.memory.notes.creation import memory_bulk_create
 from apps.memory.recall.injection import surface
-from apps.search.index import cache
 from apps.search.selectors import search
 from benchmarks._scratch import Corpus, make_user, scratch_database
 from benchmarks.report import timed
@@ -27,7 +28,7 @@ with scratch_database():
         memory_bulk_create(user_id=user.pk, drafts=[{"content": text} for text in batch])
     for question in asked:
         search(user.pk, question)
-    print(json.dumps(cache.held_bytes()), flush=True)
+    print("ready", flush=True)
     calls = {"search": lambda text: search(user.pk, text), "surface": lambda text: surface(user.pk, [text])}
     for line in sys.stdin:
         name, number = line.split()
@@ -36,11 +37,12 @@ with scratch_database():
 
 
 class Checkout:
-    """A process that has saved the benchmark's notes; `bytes` are those of its index in memory."""
+    """A process that has saved the benchmark's notes."""
 
     def __init__(self, answers: IO[str], asks: IO[str]) -> None:
         self._answers, self._asks = answers, asks
-        self.bytes = int(json.loads(answers.readline()))
+        if not answers.readline():
+            raise CommandError("The checkout's process has ended: see above.")
 
     def milliseconds(self, name: str, number: int) -> float:
         """Of one `search` or `surface` for a question."""

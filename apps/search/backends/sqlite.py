@@ -93,7 +93,7 @@ class SQLite:
             return []
         sql = f"{_OCCASIONS}id IN ({', '.join(['%s'] * len(ids))}) AND facet = 'occasions'"
         return [
-            OccasionRow(key, UUID(name), *rest)
+            OccasionRow(key, UUID(int=int(name, 16)), *rest)  # a third of the time of its hex
             for key, name, *rest, owner in _run(sql, *ids)
             if owner == user_id.hex
         ]

@@ -24,7 +24,7 @@ Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
-SAMPLE = 128
+SAMPLE = 64
 """Phrases, spread evenly, that are measured beside the nearest, to tell what chance is."""
 EVERYTHING = Scope()
 
