@@ -12,8 +12,9 @@ class MemoryConfig(AppConfig):
         from apps.core.health import register_check
         from apps.core.jobs.worker import register_sweep
         from apps.core.purging.places import purge_parts
-        from apps.core.registries import account_deleters, stats_providers
+        from apps.core.registries import account_deleters, exporters, stats_providers
 
+        from .api.notes import notes_export
         from .capture import occasions, reader
         from .capture.selectors import capture_figures, check_capture
         from .files.services import user_files_forget
@@ -26,6 +27,7 @@ class MemoryConfig(AppConfig):
         register_tools("apps.memory.tools")
         account_deleters.register("memory_files", user_files_forget)
         account_deleters.register("memory", user_forget)
+        exporters.register("memory", notes_export)
         stats_providers.register("memory", memory_stats)
         stats_providers.register("memory_quality", memory_quality)
         stats_providers.register("capture", capture_figures)

@@ -70,17 +70,15 @@ class Content:
 
 def content_of(text: str) -> Content:
     """Returns the words by which a text is compared."""
-    addresses: set[str] = set()
-
-    def taken(match: re.Match[str]) -> str:
-        # An address in one spelling: without scheme, www. and what stands behind it.
-        if not _ADDRESS.search(match.group()):
-            return match.group()
-        addresses.add(_PREFIX.sub("", match.group().casefold()).rstrip(".:!?/"))
-        return " "
-
     folded = unicodedata.normalize("NFKC", text[:MAX_CHARS])
-    rest = _TOKEN.sub(taken, folded)
+    addresses: set[str] = set()
+    rest, place = "", 0
+    for token in _TOKEN.finditer(folded):
+        if _ADDRESS.search(token.group()):
+            # In one spelling: without scheme, www. and what stands behind it.
+            addresses.add(_PREFIX.sub("", token.group().casefold()).rstrip(".:!?/"))
+            rest, place = f"{rest}{folded[place : token.start()]} ", token.end()
+    rest += folded[place:]
     numbers = {number for number in _NUMBER.findall(rest) if not _DATE.fullmatch(number)}
     language = detect_language(folded)
     stop = stop_words(language) | stop_words(DEFAULT_LANGUAGE) | _NO_CONTENT

@@ -236,6 +236,7 @@ def note_judged(own: Sequence[str] | None, content: str, fields: Mapping[str, An
 def needs_a_look(taint: ConversationTaint, texts: Sequence[str], *, known: str = "") -> bool:
     """Whether one of the texts is sensitive and the user has not asked for it: in one whole sentence that begins with a
     request to remember, or with none where the note that says `known` is sensitive already."""
-    sensitive = [text for text in texts if looks_sensitive(text)]
-    asked = not looks_sensitive(known)
-    return any(not is_own_sentence(text, taint.own(), asked=asked) for text in sensitive)
+    sensitive = [text for text in texts if _SECRET.search(text)]
+    return any(
+        not is_own_sentence(text, taint.own(), asked=not looks_sensitive(known)) for text in sensitive
+    )

@@ -75,7 +75,7 @@ def test_question_words_are_what_is_asked_about() -> None:
 def test_without_the_bundled_vectors_the_words_themselves_still_lead_to_the_topic(
     alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vocabulary, "_static", lambda: None)
+    monkeypatch.setattr(vocabulary, "static_embedder", lambda: None)
     words = {word for angle in rule_angles(alice.pk, EAT) for word in angle.words}
     assert {"cuisine", "allergy", "dinner"} <= words
     assert len(rule_angles(alice.pk, "zebra crossing")) == 3

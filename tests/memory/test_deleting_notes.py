@@ -200,6 +200,7 @@ def test_no_table_of_memory_is_forgotten_by_the_purger() -> None:
     files = {"MemoryFile", "MemoryFileRevision"}
     cascading = {
         "PurgeReceipt",
+        "NoteHandle",
         "CaptureWindow",
         "CaptureLease",
     }  # nothing but rows that go with their user

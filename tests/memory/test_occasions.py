@@ -15,6 +15,7 @@ from apps.memory.notes.revisions import BY_ASSISTANT, Change
 from apps.memory.notes.undoing import memory_undo
 from apps.memory.occasions.phrases import clean_occasions, usable_occasions
 from apps.search.models import Passage
+from apps.search.selectors import search
 from tests.memory.conftest import MakeNote
 
 pytestmark = pytest.mark.django_db
@@ -256,6 +257,17 @@ def test_a_waiting_note_that_is_merged_brings_what_the_user_wrote_for_it(
     update(alice, waiting, occasions=MINE)
     review_merge(user_id=alice.pk, memory_id=waiting.pk, into_id=made.pk)
     assert now(made) == (MINE, "user")
+
+
+def test_plain_search_is_the_same_without_them(alice: User, bob: User, note: MakeNote) -> None:
+    for user, occasions in ((alice, ["polishing the trombone"]), (bob, [])):
+        note(user, NO_KIND, occasions=occasions)
+        note(user, "The trombone is in the attic.")
+    for query in ("polishing the trombone", "zorp quux"):
+        ours, theirs = (search(user.pk, query) for user in (alice, bob))
+        assert [(hit.text, hit.score, hit.parts) for hit in ours] == [
+            (hit.text, hit.score, hit.parts) for hit in theirs
+        ]
 
 
 def test_waiting_notes_are_in_no_search_until_they_are_accepted(alice: User) -> None:

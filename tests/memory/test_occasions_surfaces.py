@@ -16,6 +16,7 @@ from apps.agent.tools.base import find_tool
 from apps.agent.tools.schema import schema_error
 from apps.core.ids import parse_id
 from apps.core.purging.trace import MARKER
+from apps.core.registries import exporters
 from apps.memory.models import Memory
 from apps.memory.notes.changes import memory_update
 from apps.memory.notes.creation import memory_submit
@@ -120,6 +121,19 @@ def test_openapi_describes_them(alices: Client) -> None:
     assert {"occasions", "occasions_by"} <= schemas["MemoryOutput"]["properties"].keys()
 
 
+def test_an_export_has_them_and_nobody_elses(alice: User, bob: User, note: MakeNote) -> None:
+    made = note(alice, ALLERGY, occasions=MINE)
+    note(bob, NO_KIND, occasions=["at sea"])
+    (row,) = exporters["memory"](alice.pk)
+    assert (row["type"], row["id"], row["occasions"], row["occasions_by"]) == (
+        "memory",
+        str(made.pk),
+        MINE,
+        "user",
+    )
+    json.dumps(row)
+
+
 # Pages
 
 
@@ -218,6 +232,14 @@ def test_the_form_shows_what_is_wrong_with_them(
     assert 'class="error"' in answer.content.decode()
     assert now(made) == (MINE, "user")
     assert Memory.everything.get(pk=made.pk).content == ALLERGY
+
+
+def test_the_history_shows_those_of_each_version(alice: User, browser: Client, note: MakeNote) -> None:
+    made = note(alice, ALLERGY, occasions=MINE)
+    memory_update(user_id=alice.pk, memory_id=made.pk, occasions=["at the sea"])
+    page = browser.get(reverse("memory:history", args=[made.pk])).content.decode()
+    assert page.index("at the sea") < page.index(MINE[0])
+    assert "when it comes up" in browser.get("/memory/timeline/").content.decode()
 
 
 def test_they_are_shown_as_text(alice: User, browser: Client, note: MakeNote) -> None:

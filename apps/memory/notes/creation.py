@@ -12,15 +12,26 @@ from apps.accounts.models import Review
 from apps.accounts.selectors import preferences_for
 from apps.core.db.writing import insert_all, precompute
 from apps.core.errors import InvalidInput, IzzyError, TooLarge
-from apps.memory.models import Memory, Proposal, ReviewReason, Status, Tier, Trust
+from apps.memory.models import (
+    Kind,
+    Memory,
+    OccasionsBy,
+    OccasionsWait,
+    Proposal,
+    ReviewReason,
+    Status,
+    Tier,
+    Trust,
+)
 from apps.memory.models.base import folded
 from apps.memory.notes.selectors import current_cycle
+from apps.memory.occasions.table import occasions_by_rule
 from apps.search.services import documents_index, documents_prepare
+from apps.search.text.analysis import detect_language
 
 from .fields import BULK_LIMIT, TIER_DEFAULTS, clean_changes
 from .history import SEARCHABLE
 from .indexing import documents_of
-from .occasions import occasions_new
 from .revisions import BY_USER, Change
 
 INHERITED = ("tier", "kind", "importance", "tags", "category")
@@ -59,7 +70,8 @@ def memory_bulk_create(
         # Reading them takes ten times as long as writing them, and would hold up all other writers.
         language = preferences_for(user_id).language
         for draft in cleaned:
-            draft |= occasions_new(draft, change, language)
+            typed = bool(draft.get("occasions")) and change.by_hand
+            draft |= occasions_made(draft, typed=typed, trust=change.words, language=language)
         texts = [draft["content"] for draft in cleaned]
         phrases = [phrase for draft in cleaned for phrase in draft["occasions"]]
         documents_prepare(user_id=user_id, texts=texts, occasions=phrases)
@@ -75,7 +87,8 @@ def notes_store(user_id: UUID, drafts: Sequence[dict[str, Any]], change: Change)
     for draft in drafts:
         priority, decay_rate = TIER_DEFAULTS[Tier(draft.get("tier", Tier.LONG_TERM))]
         values = {"priority": priority, "decay_rate": decay_rate, "tags": [], **draft}
-        values |= occasions_new(values, change, language)
+        typed = bool(values.get("occasions")) and change.by_hand
+        values |= occasions_made(values, typed=typed, trust=change.words, language=language)
         notes.append(
             Memory(
                 user_id=user_id,
@@ -94,6 +107,30 @@ def notes_store(user_id: UUID, drafts: Sequence[dict[str, Any]], change: Change)
     shown = [documents_of(note) for note in notes if note.status in SEARCHABLE]
     documents_index(user_id=user_id, documents=list(chain.from_iterable(shown)), are_new=True)
     return notes
+
+
+def occasions_made(
+    values: Mapping[str, Any], *, typed: bool, trust: Trust, language: str
+) -> dict[str, Any]:
+    """The occasions of a note with these cleaned values: those among them, else those of the table of kinds; whose they are
+    (`typed`: the user's, unless it is among the values), and what the worker has to do for them.
+
+    What comes with a text that repeats others' words counts for nothing, or it could have itself brought up always.
+    """
+    phrases, text = values.get("occasions") or [], values["content"]
+    by = values.get("occasions_by") or (OccasionsBy.USER if typed else OccasionsBy.MODEL)
+    if by != OccasionsBy.USER and (not phrases or trust == Trust.UNTRUSTED):
+        tags, kind = values.get("tags", ()), str(values.get("kind", Kind.GENERAL))
+        phrases = occasions_by_rule(text, tags, kind, language or detect_language(text))
+        by = OccasionsBy.RULES if phrases else OccasionsBy.NONE
+    wait = OccasionsWait.CHECK if phrases else OccasionsWait.MODEL
+    return {
+        "occasions": phrases,
+        "occasions_by": by,
+        "occasions_wait": OccasionsWait.NONE if by == OccasionsBy.USER else wait,
+        "occasions_due": timezone.now(),
+        "occasions_tries": 0,
+    }
 
 
 def status_for(*, user_id: UUID, trust: Trust, sensitive: bool = False) -> tuple[Status, str]:

@@ -215,6 +215,7 @@ FIELDS = {
     "tier": "how long it is kept",
     "tags": "tags",
     "category": "category",
+    "occasions": "when it comes up",
     "valid_from": "since when it holds",
     "valid_to": "until when it holds",
 }

@@ -25,7 +25,7 @@ from apps.memory.notes.revisions import BY_ASSISTANT, Change
 from apps.memory.notes.selectors import memory_get
 from apps.memory.occasions.phrases import MAX_OCCASION_CHARS, MAX_OCCASIONS
 from apps.memory.similarity import adds_nothing, denies_other, near_notes
-from apps.memory.trust import least_trust, needs_a_look, note_judged, texts_judged
+from apps.memory.trust import needs_a_look, note_judged, texts_judged
 
 from .search import CLASSIC, Category, NoteId, Tags, TierName, known_notes, note_tool, shown_text
 
@@ -164,9 +164,10 @@ def note_save(context: ToolContext, given: Mapping[str, Any]) -> dict[str, Any]:
     found = near_notes(user_id, content)
     trusted = Memory.objects.owned_by(user_id).exclude(trust=Trust.UNTRUSTED)
     notes = trusted.filter(status=Status.ACTIVE).in_bulk([key for key, _ in found])
+    # None of them repeats others' words, so what any says is trusted no less than what is said now.
     near = [(notes[key], value) for key, value in found if key in notes]
     for note, _ in near:
-        if least_trust(note.trust, judged.trust) == judged.trust and adds_nothing(content, note.content):
+        if adds_nothing(content, note.content):
             return _said_again(
                 note, judged.fields, replace(change, reason="said again", sensitive=False)
             )
@@ -210,12 +211,11 @@ def _saved(note: Memory, near: Sequence[tuple[Memory, float]]) -> dict[str, Any]
             edge_create(
                 user_id=note.user_id, source_id=note.pk, target_id=one.pk, relation=Relation.CONTRADICTS
             )
-    similar = [{"note_id": one.note_id, "text": one.content} for one, value in near if value >= LEAST][
-        :MOST
-    ]
-    if not similar:
-        return {"note_id": note.note_id, "message": SAVED}
-    return {"note_id": note.note_id, "message": CLOSE, "similar": similar}
+    close = [one for one, value in near if value >= LEAST][:MOST]
+    if not close:
+        return {"note_id": note_id(note.pk), "message": SAVED}
+    similar = [{"note_id": note_id(one.pk), "text": one.content} for one in close]
+    return {"note_id": note_id(note.pk), "message": CLOSE, "similar": similar}
 
 
 def _waits(note: Memory, what: str) -> dict[str, Any]:
