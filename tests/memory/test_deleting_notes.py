@@ -204,4 +204,12 @@ def test_no_table_of_memory_is_forgotten_by_the_purger() -> None:
         "CaptureWindow",
         "CaptureLease",
     }  # nothing but rows that go with their user
-    assert names == {"Memory", "MemoryRevision", "MemoryEdge", "DecayCycle", *files, *cascading}
+    assert names == {
+        "Memory",
+        "MemoryRevision",
+        "MemoryEdge",
+        "NoteHandle",
+        "DecayCycle",
+        *files,
+        *cascading,
+    }
