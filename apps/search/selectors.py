@@ -5,6 +5,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 from uuid import UUID
 
@@ -19,12 +20,20 @@ from apps.search.documents import Facet, Hit, Label, Packed, Scope, Source
 from apps.search.embedders.base import Matrix
 from apps.search.embedders.static import StaticEmbedder
 from apps.search.index.cache import index_open
+from apps.search.index.occasions import nearest
 from apps.search.models import IndexOwner, Passage
 from apps.search.packing import candidates_for, pack
 from apps.search.ranking.query import MAX_QUERY_CHARS, understand
 from apps.search.ranking.relevance import best_places, found_in, hits_for, row_shares, share_of
 from apps.search.ranking.signals import allowed_rows, score_rows
-from apps.search.spaces import base_documents, encoder_name, query_prepare, side_documents, side_space
+from apps.search.spaces import (
+    base_documents,
+    encoder_name,
+    query_prepare,
+    side_documents,
+    side_queries,
+    side_space,
+)
 from apps.search.text.analysis import DEFAULT_LANGUAGE, detect_language, split_words, stems, stop_words
 from apps.search.text.words import STOP_WORDS
 
@@ -126,6 +135,44 @@ def likenesses(texts: Sequence[str]) -> NDArray[np.float32]:
     if not shares or len(texts) < 2:
         return np.zeros((len(texts), len(texts)), dtype=np.float32)
     return np.asarray(np.clip(np.mean(shares, axis=0), 0, 1), dtype=np.float32)
+
+
+OUTSTANDING = 2.0
+FEW_PHRASES = 20
+"""Of fewer occasions none can stand out: what they measure is all there is."""
+
+
+def near_occasions(
+    user_id: UUID, texts: Sequence[str], *, top_k: int = 10, scope: Scope | None = None
+) -> list[tuple[UUID, float]]:
+    """Source ids of documents with an occasion near to one of the texts, with that calibrated similarity 0..1, best first.
+
+    The occasion has to be OUTSTANDING deviations nearer than all of the user's are on the average. Empty where no embedder answers.
+    """
+    known = backend.head(user_id)
+    if known is None or not texts:
+        return []
+    found = nearest(
+        user_id,
+        base=base_documents(texts),
+        side=side_queries(known.side, texts),
+        scope=scope or EVERYTHING,
+    )
+    told = [
+        (near, space)
+        for near, space in ((found.base, known.base), (found.side, known.side))
+        if near is not None and space is not None
+    ]
+    if not told:
+        return []
+    shares = np.mean([share_of(near.cosines, space) for near, space in told], axis=0)
+    if found.number >= FEW_PHRASES:
+        shares[np.mean([near.standing for near, _ in told], axis=0) < OUTSTANDING] = 0
+    best: dict[UUID, float] = {}
+    for phrase, share in zip(found.phrases, shares.max(axis=0).tolist(), strict=True):
+        best[phrase.source_id] = max(best.get(phrase.source_id, 0.0), min(share, 1.0))
+    ranked = sorted(best.items(), key=itemgetter(1), reverse=True)
+    return [(key, round(share, 4)) for key, share in ranked[:top_k] if share > 0]
 
 
 def labels_of(

@@ -12,7 +12,7 @@ from apps.agent.models import ModelCall
 from apps.core.db.pool import in_db
 from apps.core.errors import IzzyError, Unavailable
 from apps.memory.models import Memory, MemoryEdge, Origin, Trust
-from apps.memory.notes.changes import memory_archive, memory_delete
+from apps.memory.notes.changes import memory_archive, memory_delete, memory_update
 from apps.memory.notes.creation import memory_create
 from apps.memory.notes.joining import edge_create
 from apps.memory.notes.revisions import Change
@@ -230,3 +230,20 @@ async def test_what_is_no_question_is_refused(alice: User, query: str) -> None:
     with pytest.raises(IzzyError):
         await tools.call("deep_memory", query=query)
     assert not tools.progress
+
+
+async def test_a_note_is_found_by_the_occasion_on_which_it_matters(
+    alice: User, bob: User, note: MakeNote, kitchen: dict[str, Memory]
+) -> None:
+    trip = "order paella for two"
+    occasions = ["ordering paella in Spain", "choosing a restaurant"]
+    await in_db(note, bob, "Bob's own.", occasions=occasions)
+    kept = await in_db(note, alice, "A rash came of it once.", occasions=["moving house"])
+    assert kept.content not in texts(await ask(alice, trip))
+    await in_db(memory_update, user_id=alice.pk, memory_id=kept.pk, occasions=occasions)
+    await in_db(
+        note, alice, "Not any more.", occasions=occasions, valid_to=timezone.now() - timedelta(days=1)
+    )
+    found = texts(await ask(alice, trip))
+    assert kept.content in found
+    assert not {"Bob's own.", "Not any more."} & set(found)

@@ -1,6 +1,6 @@
 """Deep memory: one question, looked at from several angles at once.
 
-Expand into keyword sets → search them side by side → merge → follow links one hop → sum up. The fast model expands and
+Expand into keyword sets → search them and the notes' occasions side by side → merge → follow links one hop → sum up. The fast model expands and
 sums up where there is one; without one, or where it fails, the sets come from rules and the fragments are handed back ranked.
 """
 
@@ -21,11 +21,13 @@ from apps.core.ids import note_id
 from apps.core.text import clean_text
 from apps.memory.models import Memory, Status, Trust
 from apps.memory.notes.changes import access_record
-from apps.memory.notes.selectors import NoteFilter, related_notes
+from apps.memory.notes.selectors import NoteFilter, memories_by_id, related_notes
 from apps.memory.prompts import forced_input, model_answer
 from apps.memory.recall.angles import MAX_SET_WORDS, MAX_SETS, Angle, completed, rule_angles
 from apps.memory.recall.keywords import memory_matching
 from apps.memory.recall.searching import notes_search
+from apps.memory.similarity import NOTES
+from apps.search.selectors import near_occasions
 
 from .search import MAX_QUERY_CHARS, finding_tool, fragment_json, fragments, shown_text
 
@@ -51,6 +53,9 @@ LEAST_LINKED = 0.05
 TAG_DOUBT = 0.5
 CONTENT_DOUBT = 0.6
 """How likely a note is beside the point although a tag, or its text, contains one keyword."""
+OCCASION_SHARE = 0.8
+"""How relevant a note is whose occasion says just what the question does."""
+LEAST_OCCASION = 0.2
 START_NOTES = 3
 LINKED_NOTES = 5
 LINK_SHARE = 0.8
@@ -129,7 +134,7 @@ async def deep_memory(context: ToolContext, arguments: Question) -> ToolOutput:
     angles = completed(sets, query) if sets else await in_db(rule_angles, context.user_id, query)
     searches = [list(angle.words) for angle in angles]
     await context.emit({"status": "searching", "searches": searches})
-    found = await in_db(gathered, context.user_id, await _side_by_side(context.user_id, angles))
+    found = await in_db(gathered, context.user_id, await _side_by_side(context.user_id, query, angles))
     shown = [
         {"note_id": note.note_id, "text": shown_text(note, SHOWN_CHARS), "tags": note.tags}
         for note in (one.note for one in found)
@@ -202,9 +207,10 @@ async def _answer(
         return None
 
 
-async def _side_by_side(user_id: UUID, angles: Sequence[Angle]) -> list[list[Found]]:
+async def _side_by_side(user_id: UUID, query: str, angles: Sequence[Angle]) -> list[list[Found]]:
     """The results of the searches that end in time. Raises Unavailable when none does."""
     tasks = [asyncio.create_task(in_db(angle_search, user_id, angle)) for angle in angles]
+    tasks.append(asyncio.create_task(in_db(occasion_search, user_id, query, angles)))
     try:
         done, late = await asyncio.wait(tasks, timeout=SEARCH_SECONDS)
     finally:
@@ -237,6 +243,19 @@ def angle_search(user_id: UUID, angle: Angle) -> list[Found]:
     weighed = [replace(one, relevance=one.relevance * angle.weight) for one in found.values()]
     relevant = [one for one in weighed if one.relevance >= LEAST_RELEVANCE]
     return sorted(relevant, key=lambda one: (-one.relevance, -one.rank, str(one.note.pk)))[:PER_SEARCH]
+
+
+def occasion_search(user_id: UUID, query: str, angles: Sequence[Angle]) -> list[Found]:
+    """The notes that matter on an occasion near to the question, or to what it is looked at from; five at most."""
+    asked = [query, *(" ".join(angle.words) for angle in angles)]
+    near = near_occasions(user_id, asked, top_k=2 * PER_SEARCH, scope=NOTES)
+    notes = memories_by_id(user_id, [key for key, _ in near])
+    found = [
+        Found(note, OCCASION_SHARE * similarity)
+        for key, similarity in near
+        if (note := notes.get(key)) and note.status == Status.ACTIVE
+    ]
+    return [one for one in found if one.relevance >= LEAST_OCCASION][:PER_SEARCH]
 
 
 def gathered(user_id: UUID, searches: Iterable[Sequence[Found]]) -> list[Found]:

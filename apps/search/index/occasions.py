@@ -5,7 +5,7 @@ measured exactly. What all phrases would measure by chance is told by their sign
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 import numpy as np
@@ -95,23 +95,8 @@ def nearest(
         chosen, even = _choice(looks, np.flatnonzero(allowed), top_k)
         ids = phrases.ids[chosen].tolist()
         number = int(np.count_nonzero(allowed))
-    rows = {row.id: row for row in backend.occasions_fetch(user_id, ids)}
-    there = np.array([key in rows for key in ids], dtype=bool)
-    places, even = chosen[there], even[there]
-    found = [rows[key] for key in ids if key in rows]
-    if not found:
-        return NOTHING
-    of_base, of_side = looks
-    near_base = of_base.measured(places, even, [row.vector for row in found]) if of_base else None
-    near_side = of_side.measured(places, even, [row.side_vector for row in found]) if of_side else None
-    if near_side is not None and near_side[1].any() and head.side is not None:
-        _predict(near_base, near_side, (head.base, head.side))
-    return Nearest(
-        [Phrase(row.id, row.source_id, uuid_hash(row.source_id.bytes), row.text) for row in found],
-        number,
-        near_base and near_base[0],
-        near_side and near_side[0],
-    )
+    found = _measured(user_id, (head.base, head.side), looks, (chosen, even, ids))
+    return replace(found, number=number) if found.phrases else NOTHING
 
 
 Measured = tuple[Nearness, Mask]
@@ -156,6 +141,31 @@ class _Look:
         mean = level + slope * (self.mean - middle)
         deviation = np.sqrt((slope * self.deviation) ** 2 + beside)
         return Nearness(cosines, mean[:, 0], np.maximum(deviation[:, 0], np.float32(1e-6))), ~have
+
+
+def _measured(
+    user_id: UUID,
+    spaces: tuple[Space, Space | None],
+    looks: Sequence[_Look | None],
+    chosen: tuple[Rows, Mask, list[int]],
+) -> Nearest:
+    """The chosen phrases (places, which are spread evenly, ids) that are there still, with their exact cosines."""
+    places, even, ids = chosen
+    rows = {row.id: row for row in backend.occasions_fetch(user_id, ids)}
+    there = np.array([key in rows for key in ids], dtype=bool)
+    places, even = places[there], even[there]
+    found = [rows[key] for key in ids if key in rows]
+    of_base, of_side = looks
+    near_base = of_base.measured(places, even, [row.vector for row in found]) if of_base else None
+    near_side = of_side.measured(places, even, [row.side_vector for row in found]) if of_side else None
+    if near_side is not None and near_side[1].any() and spaces[1] is not None:
+        _predict(near_base, near_side, (spaces[0], spaces[1]))
+    return Nearest(
+        [Phrase(row.id, row.source_id, uuid_hash(row.source_id.bytes), row.text) for row in found],
+        len(found),
+        near_base and near_base[0],
+        near_side and near_side[0],
+    )
 
 
 def _look(space: Space | None, clauses: Matrix | None, signs: Signs, known: Mask) -> _Look | None:
