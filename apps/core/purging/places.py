@@ -4,10 +4,11 @@ A column that stands neither in PLACES nor in WORDLESS fails a test (`tests/memo
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import Enum
+from functools import partial
 from operator import attrgetter
 from typing import Any, TypeAlias
 from uuid import UUID
@@ -356,18 +357,14 @@ def clear(trace: Trace, hits: Hits) -> None:
         part.clear(trace, hits)
     cleaned = {column for place in PLACES if place.rule == Rule.CLEAN for column in place.columns}
     for column in hits.keys() & cleaned:
-        _clean(column, hits[column], trace)
+        model, name = model_of(column), column.rpartition(".")[2]
+        limit = getattr(model._meta.get_field(name), "max_length", None)
+        rewrite(model._base_manager.filter(pk__in=hits[column]), partial(_cleaned, name, limit, trace))
 
 
-def _clean(column: str, keys: Iterable[Any], trace: Trace) -> None:
-    model, name = model_of(column), column.rpartition(".")[2]
-    limit = getattr(model._meta.get_field(name), "max_length", None)
-
-    def cleaned(row: Any) -> dict[str, Any]:
-        value = redact(getattr(row, name), trace, about=str(row.pk) in trace.related)
-        return {name: value[:limit] if isinstance(value, str) else value}
-
-    rewrite(model._base_manager.filter(pk__in=keys), cleaned)
+def _cleaned(name: str, limit: int | None, trace: Trace, row: Any) -> dict[str, Any]:
+    value = redact(getattr(row, name), trace, about=str(row.pk) in trace.related)
+    return {name: value[:limit] if isinstance(value, str) else value}
 
 
 def counted(trace: Trace) -> dict[str, int]:

@@ -177,7 +177,16 @@ def redact(value: Any, trace: Trace, *, about: bool = False, whole: bool = False
     if isinstance(value, list):
         return [redact(item, trace, about=about, whole=whole) for item in value]
     if isinstance(value, dict):
-        return _object(value, trace, about)
+        scalars = [item for item in value.values() if isinstance(item, str) and len(item) <= 80]
+        about = about or any(map(trace.names, scalars))
+        is_row = any(map(trace.names_row, scalars))
+        gone = _ROW_KEYS if is_row else _CALL_KEYS if about else frozenset[str]()
+        return {
+            key: item
+            if key in _NAME_KEYS and isinstance(item, str) and _NAME_KEYS[key].fullmatch(item)
+            else redact(item, trace, about=about, whole=key in gone)
+            for key, item in value.items()
+        }
     parsed = _parsed(value)
     if not isinstance(parsed, str):
         cleaned = redact(parsed, trace, about=about, whole=whole) if parsed is not value else value
@@ -185,18 +194,6 @@ def redact(value: Any, trace: Trace, *, about: bool = False, whole: bool = False
             return value
         return json.dumps(cleaned, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
     return MARKER if whole and value else _without(value, trace, trace.own if about else trace.exclusive)
-
-
-def _object(value: dict[str, Any], trace: Trace, about: bool) -> dict[str, Any]:
-    scalars = [item for item in value.values() if isinstance(item, str) and len(item) <= 80]
-    about = about or any(map(trace.names, scalars))
-    gone = _ROW_KEYS if any(map(trace.names_row, scalars)) else _CALL_KEYS if about else frozenset[str]()
-    return {
-        key: item
-        if key in _NAME_KEYS and isinstance(item, str) and _NAME_KEYS[key].fullmatch(item)
-        else redact(item, trace, about=about, whole=key in gone)
-        for key, item in value.items()
-    }
 
 
 def _without(text: str, trace: Trace, fragments: Fragments) -> str:
