@@ -153,7 +153,7 @@ def _prepare(
     if problem := input_error(version.input_schema, args):
         raise InvalidInput(problem, code="bad_input", field="input", input_schema=version.input_schema)
     files = files_verified(version, capability.name)
-    environment = _environment(user_id, capability, version)
+    environment = _environment(user_id, capability, version) if version.secrets else {}
     spec = SandboxSpec(
         user_id=user_id,
         purpose=Purpose.RUN,

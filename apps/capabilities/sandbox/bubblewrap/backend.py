@@ -150,10 +150,11 @@ class BubblewrapBackend:
             prepared = prepare()
         except CannotPrepare as error:
             raise SandboxUnavailable(f"{error} {error.hint}", hint=error.hint) from error
-        requirements = parse_requirements(spec.requirements, spec.secrets)
-        layer = (
-            await ensure_layer(prepared, spec.user_id, requirements, progress) if requirements else None
-        )
+        requirements, layer = [], None
+        if spec.requirements:
+            requirements = parse_requirements(spec.requirements, spec.secrets)
+        if requirements:
+            layer = await ensure_layer(prepared, spec.user_id, requirements, progress)
         limit = spec.limits.transfer_bytes
         if spec.purpose is not Purpose.BUILD:
             proxy = (
