@@ -52,7 +52,10 @@ def toolcalls_open(rows: Sequence[ToolCall]) -> list[ToolCall]:
     first = rows[0]
     known = {}
     if first.turn_id is not None:
-        known = {row.position: row for row in _own_calls(first.user_id, first.turn_id, first.round)}
+        of_round = ToolCall.objects.owned_by(first.user_id).filter(
+            turn_id=first.turn_id, round=first.round
+        )
+        known = {row.position: row for row in of_round.exclude(tier=SERVER_TIER)}
     ToolCall.objects.bulk_create(row for row in rows if row.position not in known)
     for row in known.values():
         if row.state == State.RUNNING and row.tier == "read_only":
@@ -61,11 +64,6 @@ def toolcalls_open(rows: Sequence[ToolCall]) -> list[ToolCall]:
         elif row.state == State.RUNNING:
             _end(row, f"{PERHAPS_RUN['interrupted']} {CHECK_FIRST}", "interrupted")
     return [known.get(row.position, row) for row in rows]
-
-
-def _own_calls(user_id: UUID, turn_id: UUID, round: int) -> QuerySet[ToolCall]:
-    rows = ToolCall.objects.owned_by(user_id).filter(turn_id=turn_id, round=round)
-    return rows.exclude(tier=SERVER_TIER)
 
 
 @transaction.atomic
@@ -173,7 +171,8 @@ def toolcalls_close_open(
     it has none. Idempotent.
     """
     uses = [block for block in blocks if block["type"] == "tool_use"]
-    rows = {row.position: row for row in _own_calls(user_id, turn_id, round)}
+    of_round = ToolCall.objects.owned_by(user_id).filter(turn_id=turn_id, round=round)
+    rows = {row.position: row for row in of_round.exclude(tier=SERVER_TIER)}
     results = []
     for position, block in enumerate(uses):
         row = rows.get(position)
