@@ -157,22 +157,15 @@ def conversation_tools(conversation: Conversation, toolsets: Collection[str]) ->
     )
     listed = [_listed_tool(definition, own) for definition in definitions]
     tools = listed + [tool for tool in tools_for(offered) if tool.name not in names]
-    if TOOLSET in offered:
-        tools += _new_capabilities(conversation, names)
+    room = LISTED_CAPABILITIES - sum(name.startswith(PREFIX) for name in names)
+    if TOOLSET in offered and room > 0:  # all while they are few, else those that were run here
+        active = capabilities_active(conversation.user_id, limit=LISTED_CAPABILITIES + 1)
+        if len(active) > LISTED_CAPABILITIES:
+            active = capabilities_used_in(conversation.user_id, conversation.id)
+        new = [capability for capability in active if f"{PREFIX}{capability.name}" not in names]
+        tools += [capability_tool(capability) for capability in new[:room]]
     conversation.tools = canonical_json([tool.definition() for tool in tools])
     return tools
-
-
-def _new_capabilities(conversation: Conversation, listed: set[str]) -> list[Tool]:
-    """The capabilities that join the list: all while they are few, else those that were run in this conversation."""
-    room = LISTED_CAPABILITIES - sum(name.startswith(PREFIX) for name in listed)
-    if room <= 0:
-        return []
-    found: list[Capability] = capabilities_active(conversation.user_id, limit=LISTED_CAPABILITIES + 1)
-    if len(found) > LISTED_CAPABILITIES:
-        found = capabilities_used_in(conversation.user_id, conversation.id)
-    new = [capability for capability in found if f"{PREFIX}{capability.name}" not in listed]
-    return [capability_tool(capability) for capability in new[:room]]
 
 
 def _listed_tool(definition: dict[str, Any], own: Mapping[str, Capability]) -> Tool:

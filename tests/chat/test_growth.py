@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.db import connection, transaction
 from django.test import Client
 from django.utils import timezone
@@ -28,7 +29,7 @@ from apps.chat.conversations.services import conversation_create
 from apps.chat.models import Conversation, Message, Role, Turn, TurnStatus
 from apps.chat.stream.events import events_prune
 from apps.chat.stream.snapshot import start_for
-from apps.chat.summary.selectors import Need, compact_job, current_budget
+from apps.chat.summary.selectors import Budget, Need, compact_job
 from apps.chat.turns.actor import turn_prepare
 from apps.chat.turns.queue import conversation_take, turns_interrupt, work_next
 from apps.chat.turns.scheduler import conversations_left
@@ -89,7 +90,7 @@ def a_turn(user: User, place: Conversation, text: str = "What about the lemon tr
         )
     turn_index(turn.pk)
     turn_capture(turn.pk)
-    compact_job(place.pk, Need.BUDGET, current_budget(), rewrite=True)
+    compact_job(place.pk, Need.BUDGET, Budget(settings.IZZY_HISTORY_TOKENS), rewrite=True)
     return turn
 
 

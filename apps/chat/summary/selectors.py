@@ -12,7 +12,6 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
-from django.conf import settings
 from django.db.models.functions import Length
 
 from apps.agent.models import ToolCall
@@ -172,11 +171,6 @@ class Budget:
         """The most that a summary itself may take."""
         low, high = SUMMARY_TOKENS
         return min(high, max(low, int(self.history * SUMMARY_SHARE)))
-
-
-def current_budget() -> Budget:
-    """The budget of this instance, from IZZY_HISTORY_TOKENS."""
-    return Budget(settings.IZZY_HISTORY_TOKENS)
 
 
 _known: dict[tuple[UUID, int], int] = {}

@@ -5,6 +5,7 @@ import logging
 import re
 from uuid import UUID
 
+from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
@@ -21,7 +22,6 @@ from apps.chat.summary.selectors import (
     Need,
     compact_job,
     compact_job_until,
-    current_budget,
     extract,
 )
 from apps.core.db.pool import in_db
@@ -62,7 +62,7 @@ async def conversation_compact_after(conversation_id: UUID) -> None:
 
 async def conversation_compact(conversation_id: UUID, need: Need) -> bool:
     """Sums the conversation up as far as it has to be. Whether what goes to the model has become shorter."""
-    budget = current_budget()
+    budget = Budget(settings.IZZY_HISTORY_TOKENS)
     offline = (await in_db(current_endpoint)).is_offline
     if offline and need == Need.BUDGET:
         return False

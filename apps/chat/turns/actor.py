@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
@@ -48,7 +49,7 @@ from apps.chat.prompt import (
     system_blocks,
 )
 from apps.chat.stream.events import LoggedEvent
-from apps.chat.summary.selectors import Need, current_budget, sent_turns
+from apps.chat.summary.selectors import Budget, Need, sent_turns
 from apps.chat.summary.services import (
     conversation_compact,
     conversation_compact_after,
@@ -111,15 +112,16 @@ def turn_prepare(turn_id: UUID) -> Prepared:
     return Prepared(
         turn=turn,
         message=message,
-        state=_loop_state(turn, preferences),
-        too_long=sum(each.tokens for each in sent_turns(turn.conversation)) > current_budget().limit,
+        state=_loop_state(turn, preferences, is_new=turn.attempt == 1),
+        too_long=sum(each.tokens for each in sent_turns(turn.conversation))
+        > Budget(settings.IZZY_HISTORY_TOKENS).limit,
     )
 
 
 def turn_reload(turn_id: UUID) -> LoopState:
     """The turn as its rows say, after its conversation was summed up."""
     turn = Turn.objects.unscoped().select_related("conversation").get(id=turn_id)
-    return _loop_state(turn, preferences_for(turn.user_id))
+    return _loop_state(turn, preferences_for(turn.user_id), is_new=False)
 
 
 def _surface(turn: Turn) -> Surfaced:
@@ -142,7 +144,8 @@ def _surface(turn: Turn) -> Surfaced:
     )
 
 
-def _loop_state(turn: Turn, preferences: Preferences) -> LoopState:
+def _loop_state(turn: Turn, preferences: Preferences, *, is_new: bool) -> LoopState:
+    """The turn as the loop takes it up; of a new one nothing has been asked and called yet."""
     conversation = turn.conversation
     before = conversation.tools
     tools = conversation_tools(conversation, preferences.toolsets)
@@ -164,8 +167,8 @@ def _loop_state(turn: Turn, preferences: Preferences) -> LoopState:
         model=model,
         rounds_done=newest.round if newest else 0,
         stop_reason=newest.stop_reason if newest else "",
-        usage=turn_usage(user_id=turn.user_id, turn_id=turn.id),
-        tool_calls=turn_tool_calls(user_id=turn.user_id, turn_id=turn.id),
+        usage=Usage() if is_new else turn_usage(user_id=turn.user_id, turn_id=turn.id),
+        tool_calls=[] if is_new else turn_tool_calls(user_id=turn.user_id, turn_id=turn.id),
     )
 
 
@@ -276,15 +279,16 @@ class RunningTurn:
         )
 
 
+@dataclass(eq=False)
 class Actor:
     """Runs one conversation for as long as there is something to do, then gives it back."""
 
-    def __init__(self, log: EventLog) -> None:
-        self.conversation_id = log.conversation_id
-        self.log = log
-        self.news = asyncio.Event()  # set where the conversation's rows have changed: it looks again
-        self._closing = False
-        self._extra: set[asyncio.Task[None]] = set()
+    conversation_id: UUID
+    log: EventLog
+    # Set where the conversation's rows have changed: it looks again.
+    news: asyncio.Event = field(default_factory=asyncio.Event)
+    _closing: bool = False
+    _extra: set[asyncio.Task[None]] = field(default_factory=set)
 
     def close(self) -> None:
         """The server is about to stop: end the running turn as interrupted and give the conversation back."""

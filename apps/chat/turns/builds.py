@@ -1,20 +1,16 @@
-"""Builds in their conversation: their messages stand in its log, and a turn of its own says how they end."""
+"""Turns of Izzy's own, which say in a conversation how a build that it asked for has ended, or go on with what was wanted."""
 
 from uuid import UUID
 
 from apps.accounts.selectors import preferences_for
 from apps.agent.model.messages import canonical_json
-from apps.agent.turn.events import Build as BuildEvent
 from apps.builder.builds.ending import stage_of
-from apps.builder.builds.messages import messages_to_log
-from apps.builder.builds.selectors import builds_in, conversations_of
-from apps.builder.models import Build, Follower, Kind, State
-from apps.builder.shapes import BuilderMessageOutput
+from apps.builder.builds.selectors import conversations_of
+from apps.builder.models import Build, Kind, State
 from apps.capabilities.catalog.selectors import secrets_missing
 from apps.capabilities.models import CapabilityVersion, Execution, Trigger
 from apps.capabilities.runs.execution import asked_by
 from apps.chat.models import Conversation, Message, MessageKind, Role, Turn
-from apps.chat.stream.events import LoggedEvent
 from apps.chat.turns.store import position_next
 
 READY = "**{name}** is ready{version}. {description}"
@@ -34,40 +30,6 @@ BECAME = {
     Kind.REPAIR: ", which had failed, has been repaired",
 }
 NO_NEED = "The build of cap_{name} has ended. What follows has been told to the user."
-
-
-def build_events(conversation_id: UUID) -> list[LoggedEvent]:
-    """The `build` events that are due in the conversation's log. Call it inside the transaction that writes it.
-
-    They belong to the turns that asked for the build; for one that is gone there are none.
-    """
-    lines = []
-    for follower, messages in messages_to_log(conversation_id=conversation_id):
-        if Turn.objects.for_user(follower.user_id).filter(id=follower.turn_id).exists():
-            build_id = str(follower.build_id)
-            listed = builds_in(follower.user_id, conversation_id)
-            replaced = {row["build_id"]: row["replaces"] for row in listed if row["replaces"]}
-            extra = {"replaces": replaced[build_id]} if build_id in replaced else {}
-            lines += [
-                LoggedEvent.of(
-                    follower.turn_id, BuildEvent(build_id, BuilderMessageOutput.dump(message)), **extra
-                )
-                for message in messages
-            ]
-    return lines
-
-
-def conversations_with_build_news() -> list[UUID]:
-    """Conversations whose log lacks messages of builds; for one that was deleted they count as logged."""
-    followers = Follower.objects.unscoped().filter(has_news=True).order_by()
-    wanted = list(followers.values_list("conversation_id", flat=True).distinct())
-    if not wanted:
-        return []
-    rows = Conversation.objects.unscoped().filter(id__in=wanted, deleted_at=None)
-    there = set(rows.values_list("id", flat=True))
-    for gone in set(wanted) - there:
-        messages_to_log(conversation_id=gone)
-    return [conversation_id for conversation_id in wanted if conversation_id in there]
 
 
 def build_announce(build: Build) -> None:

@@ -11,8 +11,12 @@ from django.utils import timezone
 
 from apps.agent.selectors import toolcalls_undecided
 from apps.agent.services import Reason
+from apps.agent.turn.events import Build as BuildEvent
 from apps.agent.turn.events import TurnFailed, TurnQueued, TurnStopped
+from apps.builder.builds.messages import messages_to_log
+from apps.builder.builds.selectors import builds_in
 from apps.builder.models import Follower
+from apps.builder.shapes import BuilderMessageOutput
 from apps.chat.conversations.messages import message_json
 from apps.chat.models import (
     OPEN_STATES,
@@ -25,7 +29,6 @@ from apps.chat.models import (
     TurnStatus,
 )
 from apps.chat.stream.events import LoggedEvent, rows_of, text_after
-from apps.chat.turns.builds import build_events
 from apps.chat.turns.store import RESERVE, Numbers, message_ids, position_next, turn_close
 from apps.core.jobs.leases import PROCESS
 
@@ -90,6 +93,27 @@ def work_next(conversation_id: UUID, running: UUID | None) -> Work:
             work.events += turn_interrupt(turn)
         _claim(work, by_state[TurnStatus.WAITING], by_state[TurnStatus.QUEUED])
         return work
+
+
+def build_events(conversation_id: UUID) -> list[LoggedEvent]:
+    """The `build` events that are due in the conversation's log. Call it inside the transaction that writes it.
+
+    They belong to the turns that asked for the build; for one that is gone there are none.
+    """
+    lines = []
+    for follower, messages in messages_to_log(conversation_id=conversation_id):
+        if Turn.objects.for_user(follower.user_id).filter(id=follower.turn_id).exists():
+            build_id = str(follower.build_id)
+            listed = builds_in(follower.user_id, conversation_id)
+            replaced = {row["build_id"]: row["replaces"] for row in listed if row["replaces"]}
+            extra = {"replaces": replaced[build_id]} if build_id in replaced else {}
+            lines += [
+                LoggedEvent.of(
+                    follower.turn_id, BuildEvent(build_id, BuilderMessageOutput.dump(message)), **extra
+                )
+                for message in messages
+            ]
+    return lines
 
 
 @transaction.atomic

@@ -18,12 +18,12 @@ from django.db.models import Q
 from django.utils import timezone
 
 from apps.agent.models import ToolCall
-from apps.builder.builds.messages import BUILDS
+from apps.builder.builds.messages import BUILDS, messages_to_log
+from apps.builder.models import Follower
 from apps.chat.conversations.handover import conversation_left
 from apps.chat.models import OPEN_STATES, Conversation, Turn, TurnStatus
 from apps.chat.stream.hub import Hub
 from apps.chat.turns.actor import Actor
-from apps.chat.turns.builds import conversations_with_build_news
 from apps.chat.turns.queue import conversation_take
 from apps.chat.turns.store import EventLog, logs_store
 from apps.core.db.pool import in_db
@@ -124,9 +124,8 @@ class Scheduler:
             if numbers is None:
                 bus().send(CONVERSATIONS, str(conversation_id))
                 return
-            actor = self.actors[conversation_id] = Actor(
-                EventLog(conversation_id, numbers, self.hub.publish)
-            )
+            log = EventLog(conversation_id, numbers, self.hub.publish)
+            actor = self.actors[conversation_id] = Actor(conversation_id, log)
             self.hub.local.add(conversation_id)
             self._background(self._run(actor))
         finally:
@@ -210,6 +209,19 @@ def conversations_with_requests(conversation_ids: Collection[UUID]) -> list[UUID
     rows = Turn.objects.unscoped().filter(conversation_id__in=conversation_ids)
     requests = Q(announced=False) | Q(state__in=OPEN_STATES, stop_requested=True)
     return list(rows.filter(requests).order_by().values_list("conversation_id", flat=True).distinct())
+
+
+def conversations_with_build_news() -> list[UUID]:
+    """Conversations whose log lacks messages of builds; for one that was deleted they count as logged."""
+    followers = Follower.objects.unscoped().filter(has_news=True).order_by()
+    wanted = list(followers.values_list("conversation_id", flat=True).distinct())
+    if not wanted:
+        return []
+    rows = Conversation.objects.unscoped().filter(id__in=wanted, deleted_at=None)
+    there = set(rows.values_list("id", flat=True))
+    for gone in set(wanted) - there:
+        messages_to_log(conversation_id=gone)
+    return [conversation_id for conversation_id in wanted if conversation_id in there]
 
 
 def conversations_left() -> list[UUID]:

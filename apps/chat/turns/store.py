@@ -260,14 +260,15 @@ class EventLog:
         """Stores what waits, and makes a change with it. Hold the lock. Raises LeaseLost."""
         write = self.batch()
         more = await in_db(log_write, write, change)
-        self.stored(write)
+        del self.pending[: len(write.events)]
+        self.written_at = asyncio.get_running_loop().time()
         self.last_seq += len(more)
         if more:
             self._publish(self.conversation_id, self._published, more)
             self._published = more[-1].seq
 
     def batch(self) -> LogWrite:
-        """The events to store now. Hold the lock; call `stored` once they are."""
+        """The events to store now: the first of those that are pending. Hold the lock."""
         next_seq = self.last_seq + 1
         if self._reserved - next_seq < RESERVE // 2:
             self._reserved = next_seq + RESERVE
@@ -277,10 +278,6 @@ class EventLog:
             next_seq=next_seq,
             reserved=self._reserved,
         )
-
-    def stored(self, write: LogWrite) -> None:
-        del self.pending[: len(write.events)]
-        self.written_at = asyncio.get_running_loop().time()
 
 
 async def logs_store(logs: Iterable[EventLog]) -> set[UUID]:
@@ -302,7 +299,8 @@ async def logs_store(logs: Iterable[EventLog]) -> set[UUID]:
         writes = [log.batch() for log in due]
         lost = await in_db(logs_write, writes)
         for log, write in zip(due, writes, strict=True):
-            log.stored(write)
+            del log.pending[: len(write.events)]
+            log.written_at = asyncio.get_running_loop().time()
         return set(lost)
     finally:
         for log in due:
