@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Collection
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -54,7 +55,7 @@ def clear(trace: Trace, hits: Hits) -> None:
     rows, sent = Message.objects.for_user(trace.user_id), hits.get("chat.message.blocks", ())
     beside = {*hits.get("chat.turn.memories", ()), *hits.get("chat.turn.waiting_for", ())}
     _lines_redact(trace, beside)
-    rewrite(rows.filter(pk__in=sent), lambda row: {"blocks": _blocks(row, trace)})
+    rewrite(rows.filter(pk__in=sent), partial(_blocks, trace))
     rewrite(
         Turn.objects.for_user(trace.user_id).filter(pk__in=beside),
         lambda row: {
@@ -63,7 +64,7 @@ def clear(trace: Trace, hits: Hits) -> None:
         },
     )
     events = TurnEvent.objects.filter(pk__in=hits.get("chat.turnevent.payload", ())).exclude(type=TEXT)
-    rewrite(events, lambda row: {"payload": _payload(row, trace)})
+    rewrite(events, partial(_payload, trace))
     said = {*hits.get("chat.message.text", ()), *sent, *trace.recorded, *trace.messages}
     about = rows.filter(Q(pk__in=said) | Q(turn__in=beside))
     # A title that Izzy made goes where it quotes the note, and where the messages it was made of were about it.
@@ -113,7 +114,7 @@ def _messages_redact(trace: Trace) -> None:
     chosen = list(rows)
     for message in chosen:
         _answer_redact(message)
-    rewrite(rows, lambda row: {"text": MARKER, "blocks": _blocks(row, trace, whole=True)})
+    rewrite(rows, partial(_blocks, trace, whole=True))
     documents_remove(
         user_id=trace.user_id, source=Source.CONVERSATION, source_ids=[message.pk for message in chosen]
     )
@@ -141,9 +142,9 @@ def _answer_redact(message: Message) -> None:
     rewrite(events.filter(type__in=[TEXT, "response"]), without_words)
 
 
-def _blocks(message: Message, trace: Trace, *, whole: bool = False) -> str:
+def _blocks(trace: Trace, message: Message, *, whole: bool = False) -> dict[str, str]:
     """The blocks as they are sent from now on: without the note in context blocks, tool inputs and tool results. What was
-    said stays as it was sent, unless `whole`."""
+    said stays as it was sent, unless `whole`; then it goes from the text too."""
     blocks = json.loads(message.blocks)
     for place, block in enumerate(blocks):
         is_context = message.role == Role.USER and block.get("text", "").startswith("<context>")
@@ -151,20 +152,20 @@ def _blocks(message: Message, trace: Trace, *, whole: bool = False) -> str:
             blocks[place] = redact(block, trace)
         elif whole:
             blocks[place] = {**block, "text": MARKER}
-    return canonical_json(blocks)
+    return {"blocks": canonical_json(blocks)} | ({"text": MARKER} if whole else {})
 
 
 def _others(items: list[Any], trace: Trace) -> list[Any]:
     return [item for item in items if not trace.names_row(canonical_json(item))]
 
 
-def _payload(row: TurnEvent, trace: Trace) -> str:
+def _payload(trace: Trace, row: TurnEvent) -> dict[str, str]:
     """An event without the note; an answer's own words stay."""
     payload = json.loads(row.payload)
     if row.type == "memory_context":
         payload["items"] = _others(payload["items"], trace)
     said = {"text": payload["text"]} if row.type == "response" else {}
-    return canonical_json({**redact(payload, trace), **said})
+    return {"payload": canonical_json({**redact(payload, trace), **said})}
 
 
 PURGING = PurgePart(clear=clear, busy=is_answering_with, messages=messages_named, in_use=is_answering)
