@@ -154,7 +154,7 @@ def _conversation_of(conversation_id: UUID | None) -> UUID:
 
 def _once(user_id: UUID, client_id: str, store: Callable[[], Sent]) -> Sent:
     """Returns what was sent under `client_id` before, even by a process storing it right now; else what `store` makes."""
-    if (sent := _sent_before(user_id, client_id)) is not None:
+    if client_id and (sent := _sent_before(user_id, client_id)) is not None:
         return sent
     try:
         with transaction.atomic():
@@ -163,14 +163,12 @@ def _once(user_id: UUID, client_id: str, store: Callable[[], Sent]) -> Sent:
         IntegrityError,
         IzzyError,
     ):  # The other one came first, and this one would be too much or too late.
-        if (sent := _sent_before(user_id, client_id)) is None:
+        if not client_id or (sent := _sent_before(user_id, client_id)) is None:
             raise
         return sent
 
 
 def _sent_before(user_id: UUID, client_id: str) -> Sent | None:
-    if not client_id:
-        return None
     # That it is not empty is said again, for the index, which holds only such.
     turn = Turn.objects.for_user(user_id).filter(client_id=client_id).exclude(client_id="").first()
     if turn is None:

@@ -68,7 +68,8 @@ class Bus:
         listener = Listener(asyncio.get_running_loop(), hear)
         with self._lock:
             self._listeners.setdefault(topic, []).append(listener)
-        self._topics_changed()
+        if (wire := self._wired()) is not None:
+            call_in(wire.loop, wire.changed.set)
         return partial(self._unlisten, topic, listener)
 
     def topics(self) -> set[str]:
@@ -98,9 +99,6 @@ class Bus:
                 listeners.remove(listener)
             if not listeners:
                 self._listeners.pop(topic, None)
-        self._topics_changed()
-
-    def _topics_changed(self) -> None:
         if (wire := self._wired()) is not None:
             call_in(wire.loop, wire.changed.set)
 
