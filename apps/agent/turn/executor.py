@@ -19,11 +19,13 @@ from apps.agent.services import grant_covering
 from apps.agent.tools.base import (
     Approval,
     ApprovalQuery,
+    Emit,
     Tier,
     Tool,
     ToolContext,
     ToolFailure,
     ToolOutput,
+    find_tool,
 )
 from apps.agent.tools.results import Scrubber, ToolOutcome, result_text
 from apps.agent.tools.schema import schema_error
@@ -79,6 +81,10 @@ class ToolExecutor:
         """Made at first use and kept for the turn."""
         return Scrubber(self.secrets)
 
+    def find(self, name: str) -> Tool | None:
+        """The tool of that name, offered in this turn or not."""
+        return self.tools.get(name) or find_tool(name)
+
     def approval(self, tool: Tool) -> Approval:
         """The approval it needs by the user's preferences, else by the tool itself."""
         set_to = self.approvals.get(tool.name) or self.approvals.get(tool.set_with, "")
@@ -115,8 +121,21 @@ class ToolExecutor:
             input=self.scrubber.json(storable(block["input"])),
         )
 
-    async def execute(self, tool: Tool, arguments: dict[str, Any], context: ToolContext) -> ToolOutcome:
-        """Runs the handler within its limits; every failure becomes an outcome that says what to do next."""
+    async def execute(
+        self,
+        tool: Tool,
+        arguments: dict[str, Any],
+        *,
+        call_id: UUID,
+        emit: Emit,
+        permission: dict[str, Any] | None = None,
+        answer: str = "",
+    ) -> ToolOutcome:
+        """Runs the handler within its limits; every failure becomes an outcome that says what to do next.
+
+        `permission` is what the user has allowed for this call beyond the tool itself, `answer` what they said to it.
+        """
+        context = self.context(tool_call_id=call_id, emit=emit, permission=permission, answer=answer)
         started, code = time.monotonic(), ""
         try:
             async with asyncio.timeout(tool.timeout) as limit:
@@ -141,6 +160,18 @@ class ToolExecutor:
         )
         took = round((time.monotonic() - started) * 1000)
         return ToolOutcome(text, code, output.build_id or "", took, quoted or output.untrusted)
+
+    def context(self, **call: Any) -> ToolContext:
+        """Context for a call of this turn; `call` holds the fields that differ by call."""
+        return ToolContext(
+            user_id=self.user_id,
+            conversation_id=self.conversation_id,
+            turn_id=self.turn_id,
+            message_id=self.message_id,
+            use_memory=self.use_memory,
+            taint=self.taint,
+            **call,
+        )
 
     def approval_needed(
         self, tool: Tool, arguments: dict[str, Any], place: tuple[int, int] = (0, 0)

@@ -13,7 +13,7 @@ from apps.agent.model.client import ServerCall, ServerResult
 from apps.agent.model.messages import error_of, results_of
 from apps.agent.models import SERVER_TIER, ToolCall
 from apps.agent.selectors import ToolCallOutput
-from apps.agent.tools.base import Tier, Tool, ToolContext, find_tool
+from apps.agent.tools.base import Tier, Tool
 from apps.agent.tools.results import ToolOutcome, result_text
 from apps.agent.turn.events import (
     ApprovalRequested,
@@ -96,8 +96,7 @@ class Round:
 
     async def _work(self) -> None:
         try:
-            names = [block["name"] for block in self.blocks]
-            tools = [self.executor.tools.get(name) or find_tool(name) for name in names]
+            tools = [self.executor.find(block["name"]) for block in self.blocks]
             new = [
                 self.executor.row(block, tool.tier if tool else Tier.READ_ONLY, self.number, position)
                 for position, (block, tool) in enumerate(zip(self.blocks, tools, strict=True))
@@ -196,20 +195,16 @@ class Round:
             self._queue.put_nowait(ToolProgress(call.id, call.row.name, shown))
 
         assert call.tool is not None  # noqa: S101 - _may_run has seen to it
-        executor, approved = self.executor, call.row.decision == ToolCall.Decision.APPROVED
-        context = ToolContext(
-            user_id=executor.user_id,
-            conversation_id=executor.conversation_id,
-            turn_id=executor.turn_id,
-            tool_call_id=call.row.id,
-            taint=executor.taint,
+        approved = call.row.decision == ToolCall.Decision.APPROVED
+        outcome = await self.executor.execute(
+            call.tool,
+            call.block["input"],
+            call_id=call.row.id,
             emit=emit,
-            message_id=executor.message_id,
-            use_memory=executor.use_memory,
             permission=call.row.permission if approved and call.row.permission else None,
             answer=call.row.answer,
         )
-        await self._finish(call, await executor.execute(call.tool, call.block["input"], context))
+        await self._finish(call, outcome)
 
     async def _finish(self, call: Call, outcome: ToolOutcome) -> None:
         row = call.row
