@@ -225,6 +225,31 @@ def test_a_memory_is_added_found_edited_deleted_and_brought_back(
     expect(note.get_by_role("button", name="Edit this memory")).to_be_visible()
 
 
+def test_when_a_memory_comes_up_is_shown_and_edited(
+    server: Server, someone: StorageState, open_page: Callable[..., Page]
+) -> None:
+    page = open_page(f"{server.url}/memory/", state=someone)
+    page.get_by_label("Note").fill("The user is allergic to peanuts.")
+    page.get_by_role("button", name="Remember this").click()
+    note = page.locator("#note-list .note").first
+    expect(note.get_by_text("by Izzy")).to_be_visible()
+    made = note.locator(".note-occasions").inner_text()
+    for number, text in enumerate(("The user is allergic to walnuts.", "Zorp.")):
+        note.get_by_role("button", name="Edit this memory").click()
+        if number:
+            note.get_by_label("Comes up when").fill("at the fair\n\nbaking a cake")
+            note.get_by_role("button", name="Save").click()
+            expect(note.get_by_text("yours")).to_be_visible()
+            note.get_by_role("button", name="Edit this memory").click()
+        note.get_by_label("Note").fill(text)
+        note.get_by_role("button", name="Save").click()
+        expect(note.get_by_role("status")).to_have_text(
+            "Yours stay: look whether they still fit." if number else "Made anew for the new text."
+        )
+    expect(note.locator(".note-occasions")).to_contain_text("at the fair")
+    assert made
+
+
 def test_everything_can_be_done_with_the_keyboard_alone(
     server: Server, someone: StorageState, open_page: Callable[..., Page]
 ) -> None:

@@ -57,8 +57,16 @@ class KnownWords:
         self.places: dict[str, dict[int, int]] = {f"kind:{kind}": {len(self.words): 1}}
         stemmed = stems(self.words, language)
         for place, (bare, stem) in enumerate(zip(stems(self.words, ""), stemmed, strict=True)):
-            for token in forms_of(bare, stem):
-                if token in table.tokens:
+            # Tokens that may stand for the word: its stem, it as it is, a digit it begins with, its parts.
+            cuts = range(SHORTEST, len(bare) + 1)
+            forms = [
+                stem,
+                f"={bare}",
+                *(f"{bare[:cut]}*" for cut in cuts),
+                *(f"*{bare[-cut:]}" for cut in cuts),
+            ]
+            for token in [*forms, "#"] if bare[:1].isdigit() else forms:
+                if bare and token in table.tokens:
                     self.places.setdefault(token, {})[place] = 1
         for token in [*self.places]:
             for name, run in table.members.get(token, ()):
@@ -114,7 +122,7 @@ def kinds_of(note: KnownWords, table: Table) -> list[str]:
                 if not cue.worth:
                     excluded.add(cue.kind)
     known = [name for name in table.occasions if name not in excluded and worth.get(name, 0) >= ENOUGH]
-    return sorted(known, key=lambda name: -worth[name])[:MAX_KINDS]
+    return sorted(known, key=worth.__getitem__, reverse=True)[:MAX_KINDS]
 
 
 def _filled(phrases: Sequence[str], note: KnownWords) -> list[str]:
@@ -129,18 +137,6 @@ def _filled(phrases: Sequence[str], note: KnownWords) -> list[str]:
         if 0 < len(phrase) <= MAX_OCCASION_CHARS:
             filled.append(phrase)
     return filled
-
-
-def forms_of(bare: str, stem: str) -> Iterator[str]:
-    """Tokens that may stand for a word, given without accents and as its stem."""
-    if bare:
-        yield stem
-        yield f"={bare}"
-        if bare[0].isdigit():
-            yield "#"
-        for length in range(SHORTEST, len(bare) + 1):
-            yield f"{bare[:length]}*"
-            yield f"*{bare[-length:]}"
 
 
 @cache
