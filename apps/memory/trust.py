@@ -206,15 +206,13 @@ def texts_judged(taint: ConversationTaint, texts: Sequence[str]) -> Trust:
     return Trust.ASSISTANT if all(is_own_sentence(text, own) for text in texts) else Trust.UNTRUSTED
 
 
-def note_judged(own: Sequence[str] | None, content: str, fields: Mapping[str, Any]) -> Judged:
-    """Judges what may be kept of a note the model writes with these (cleaned) fields, by the user's own messages; None where no
-    others' words were read.
+def note_judged(own: Sequence[str], content: str, fields: Mapping[str, Any]) -> Judged:
+    """Judges what may be kept of a note the model writes with these (cleaned) fields where others' words were read, by the
+    user's own messages.
 
     Tags and category count like the text; single words that the user did not say as a sentence are left out of a note that
     does not wait. None becomes a standing note, and none has the occasions that come with it: they are made of its text.
     """
-    if own is None:
-        return Judged(Trust.ASSISTANT, dict(fields))
     category = fields.get("category", "")
     labels = [*fields.get("tags", []), *([category] if category else [])]
     phrases = [label for label in labels if not (label.isalpha() and len(label) <= LABEL_CHARS)]

@@ -25,7 +25,7 @@ from apps.memory.notes.revisions import BY_ASSISTANT, Change
 from apps.memory.notes.selectors import memory_get
 from apps.memory.occasions.phrases import MAX_OCCASION_CHARS, MAX_OCCASIONS
 from apps.memory.similarity import adds_nothing, denies_other, near_notes
-from apps.memory.trust import needs_a_look, note_judged, texts_judged
+from apps.memory.trust import Judged, needs_a_look, note_judged, texts_judged
 
 from .search import CLASSIC, Category, NoteId, Tags, TierName, known_notes, note_tool, shown_text
 
@@ -151,8 +151,9 @@ def note_save(context: ToolContext, given: Mapping[str, Any]) -> dict[str, Any]:
     user_id = context.user_id
     fields = clean_changes({name: value for name, value in given.items() if value is not None})
     content = fields.pop("content")
-    own = context.taint.own() if context.taint.is_tainted else None
-    judged = note_judged(own, content, fields)
+    judged = Judged(Trust.ASSISTANT, fields)
+    if context.taint.is_tainted:
+        judged = note_judged(context.taint.own(), content, fields)
     words = [content, fields.get("category", ""), *fields.get("tags", []), *fields.get("occasions", [])]
     change = Change(
         actor=Origin.ASSISTANT,
@@ -171,12 +172,7 @@ def note_save(context: ToolContext, given: Mapping[str, Any]) -> dict[str, Any]:
             return _said_again(
                 note, judged.fields, replace(change, reason="said again", sensitive=False)
             )
-    note = memory_submit(
-        user_id=user_id,
-        content=content,
-        change=change,
-        **judged.fields,
-    )
+    note = memory_submit(user_id=user_id, content=content, change=change, **judged.fields)
     if note.status == Status.PENDING:
         return _waits(note, "The note")
     left_out = {"left_out": list(judged.left_out), "note": LEFT_OUT} if judged.left_out else {}
