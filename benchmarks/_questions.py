@@ -18,10 +18,9 @@ from django.utils import timezone
 from apps.search.backends import Head
 from apps.search.index.cache import index_open
 from apps.search.index.rows import UserRows
-from apps.search.ranking.query import Query, understand
+from apps.search.ranking.query import Query, query_prepare, understand
 from apps.search.ranking.signals import Scores, allowed_rows, score_rows
 from apps.search.selectors import EVERYTHING, search
-from apps.search.spaces import query_prepare
 from apps.search.text.analysis import document_terms
 from benchmarks.report import timed
 

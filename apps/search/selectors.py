@@ -23,17 +23,10 @@ from apps.search.index.cache import index_open
 from apps.search.index.occasions import nearest
 from apps.search.models import IndexOwner, Passage
 from apps.search.packing import candidates_for, pack
-from apps.search.ranking.query import MAX_QUERY_CHARS, understand
+from apps.search.ranking.query import MAX_QUERY_CHARS, query_prepare, understand
 from apps.search.ranking.relevance import best_places, found_in, hits_for, row_shares, share_of
 from apps.search.ranking.signals import allowed_rows, score_rows
-from apps.search.spaces import (
-    base_documents,
-    encoder_name,
-    query_prepare,
-    side_documents,
-    side_queries,
-    side_space,
-)
+from apps.search.spaces import base_documents, encoder_name, side_documents, side_queries, side_space
 from apps.search.text.analysis import DEFAULT_LANGUAGE, detect_language, split_words, stems, stop_words
 from apps.search.text.words import STOP_WORDS
 

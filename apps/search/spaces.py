@@ -10,12 +10,11 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from enum import Enum, auto
 from hashlib import blake2b
-from uuid import UUID
 
 import numpy as np
 from django.conf import settings
 
-from apps.search.backends import Space, backend
+from apps.search.backends import Space
 from apps.search.embedders.base import Embedder, EmbedderDown, Matrix, QueryWeights, Vector
 from apps.search.embedders.deadline import ANSWER_SECONDS, answered_within, is_late
 from apps.search.embedders.engines import embedder_for, static_embedder
@@ -73,12 +72,6 @@ def side_query(space: Space | None, text: str) -> Vector | None:
     """`side_queries` of one question."""
     vectors = side_queries(space, [text])
     return None if vectors is None else np.asarray(vectors[0])
-
-
-def query_prepare(user_id: UUID, text: str) -> None:
-    """Have an encoder's vector of a question ready, for whoever needs it while the user's index is locked."""
-    if encoder_name() and (head := backend.head(user_id)) is not None:
-        side_query(head.side, text)
 
 
 def base_documents(texts: Sequence[str]) -> Matrix | None:

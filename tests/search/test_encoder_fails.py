@@ -24,12 +24,14 @@ from apps.search.embedders.deadline import ANSWER_SECONDS, answered_within, is_l
 from apps.search.embedders.engines import OllamaEmbedder
 from apps.search.filling import sweep_vectors
 from apps.search.health import check_embedder
+from apps.search.index import cache
+from apps.search.index.rows import UserRows
 from apps.search.models import Passage
 from apps.search.selectors import search, similar
 from tests.peers.ollama_server import BAD_MODES, OllamaPeer
 from tests.waiting import PATIENCE, eventually
 
-from .conftest import found, save
+from .conftest import found, save, say
 
 NOMIC = "ollama:nomic-embed-text"
 SOON = 0.05
@@ -259,3 +261,22 @@ def test_long_passages_go_in_smaller_batches(
     assert waiting() == 0
     batches = [len(request["input"]) for request in ollama.requests]
     assert batches == [1, 2, 1, 1]  # the first asks for the dimension
+
+
+def test_nobody_waits_for_it_with_the_index_locked(
+    alice: User, ollama: OllamaPeer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    locked: list[bool] = []
+
+    def watched(seconds: float, name: str, ask: Callable[[], Matrix]) -> Matrix:
+        locked.append(cache._entries[alice.pk, UserRows].lock.locked())
+        return answered_within(seconds, name, ask)
+
+    say(alice, ("Caroline", "I adopted a kitten."), ("Melanie", "How lovely!"))
+    sweep_vectors()
+    monkeypatch.setattr(spaces, "answered_within", watched)
+    for question in ("a kitten", "What did Caroline adopt?", "What did Carolin adopt?", "Caroline"):
+        assert len(found(alice, question)) == 2
+    similar(alice.pk, "I have a kitten")
+    assert len(locked) == 5
+    assert not any(locked)

@@ -1,9 +1,11 @@
 """A question, taken apart for one owner: terms with their postings, names, dates, vector."""
 
 import math
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +13,9 @@ from numpy.typing import NDArray
 from apps.search.backends import Head
 from apps.search.embedders.base import QueryWeights, Vector
 from apps.search.features import text_hash
+from apps.search.index.cache import index_open
 from apps.search.index.rows import UserRows
-from apps.search.spaces import base_query, side_query
+from apps.search.spaces import base_query, encoder_name, side_query
 from apps.search.text.analysis import MAX_TERMS, detect_language, split_words, stems, stop_words
 from apps.search.text.dates import DATE_WORDS, Span, named_dates
 from apps.search.text.talk import CHATTER
@@ -30,6 +33,9 @@ MIN_PREFIX = 3
 SPREAD_SHARE = 0.25
 TIME_SHARE = 0.2
 """A word for a time says so much of what another word says: all kinds of things happen on a Friday."""
+ROLES = frozenset({"user", "assistant"})
+"""Speakers of Izzy's own conversations, which are no names."""
+_WORD = re.compile(r"(?P<name>[^\W_]+)(?:['’]s\b)?", re.IGNORECASE)
 _SAYS = dict.fromkeys(TIME_WORDS, TIME_SHARE) | dict.fromkeys(CHATTER, 0.0)
 
 
@@ -99,9 +105,37 @@ def understand(text: str, rows: UserRows, head: Head, *, now: datetime) -> Query
     if words:
         query.vector = base_query(query.text, QueryWeights(weights, trust))
         if head.side is not None and rows.side is not None:
-            query.side_vector = side_query(head.side, query.text)
+            query.side_vector = side_query(head.side, encoder_question(query.text, rows))
             query.least_side_spread = SPREAD_SHARE * (head.side.match - head.side.noise)
     return query
+
+
+def encoder_question(text: str, rows: UserRows) -> str:
+    """What an encoder is asked: a question without the names of speakers, which what they say does not repeat.
+
+    Who spoke is the signal `name`'s. A question that says nothing else stays whole.
+    """
+
+    def without(word: re.Match[str]) -> str:
+        name = word["name"].casefold()
+        return "" if name not in ROLES and text_hash(name) in rows.names else word[0]
+
+    left = " ".join(_WORD.sub(without, text).split())
+    languages = languages_of(text, rows)
+    says = any(not any(word in stop_words(code) for code in languages) for word in split_words(left))
+    return left if says else text
+
+
+def query_prepare(user_id: UUID, text: str) -> None:
+    """Have an encoder's vector of a question ready, for whoever needs it while the user's index is locked."""
+    if not encoder_name():
+        return
+    with index_open(user_id) as opened:
+        if opened is None or opened[0].side is None or opened[1].side is None:
+            return
+        head, rows = opened
+        question = encoder_question(text, rows)
+    side_query(head.side, question)
 
 
 def _add_terms(query: Query, words: list[str], rows: UserRows) -> dict[str, float]:

@@ -30,8 +30,8 @@ WEIGHTS = {
     "keywords": 1.0,
     "meaning": 0.4,
     "surroundings": 0.8,
-    "encoder": 0.16,
-    "encoder_surroundings": 0.32,
+    "encoder": 0.4,
+    "encoder_surroundings": 0.6,
     "sitting": 0.3,
     "name": 0.3,
     "company": 0.6,
@@ -43,6 +43,8 @@ WEIGHTS = {
 in a sitting with them; `answer`: the passage before asks what matches; `time`: a
 question for a time meets a passage that names one; `date`: it happened when the question says; `encoder` and
 `encoder_surroundings`: what `meaning` and `surroundings` are, by the vectors of IZZY_EMBEDDER beside the bundled ones."""
+BESIDE = 0.75
+"""Beside an encoder's signals those of the bundled vectors count by so much."""
 
 K1 = 1.2
 B = 0.4
@@ -56,8 +58,8 @@ class Scores:
 
     `words` is the unscaled BM25 of the passages with their neighbours, None where the question has no words that are
     found; `most_words` what it comes to where every word of the question, found or not, stands as often as can be.
-    `side_cosine` is the same by the encoder beside the bundled vectors. `missing` is the weight of the signals that need
-    bundled vectors, where there are none, less that of the encoder's: by so much the best total would be another.
+    `side_cosine` is the same by the encoder beside the bundled vectors. `missing` is by how much the vectors' signals
+    weigh less than those of bundled vectors alone: by so much the best total would be another.
     """
 
     total: Floats
@@ -83,7 +85,10 @@ def score_rows(rows: UserRows, query: Query, allowed: Mask) -> Scores:
     side = None
     if query.side_vector is not None:
         side = rows.side_cosines(query.side_vector, cosine, allowed)
+    bundled = weights["meaning"] + weights["surroundings"]
     if side is not None:
+        weights["meaning"] *= BESIDE
+        weights["surroundings"] *= BESIDE
         signals["encoder"] = _scaled(side, within, query.least_side_spread)
         around = rows.neighbours.spread_meaning(side)
         signals["encoder_surroundings"] = _scaled(around, within, query.least_side_spread)
@@ -95,7 +100,7 @@ def score_rows(rows: UserRows, query: Query, allowed: Mask) -> Scores:
     if within is not None:
         total[~within] = -np.inf
     most_words = (K1 + 1) * (query.unknown + sum(term.idf for term in query.terms))
-    missing = weights["meaning"] + weights["surroundings"] if cosine is None else 0.0
+    missing = bundled - (0.0 if cosine is None else weights["meaning"] + weights["surroundings"])
     missing -= weights["encoder"] + weights["encoder_surroundings"] if side is not None else 0.0
     return Scores(total, signals, cosine, side, words, most_words, missing)
 
