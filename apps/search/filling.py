@@ -211,7 +211,8 @@ def _store(column: str, vectors: Sequence[tuple[Waiting, bytes]]) -> None:
     """Write vectors in the caller's transaction; every process takes them in at its next search."""
     for user_id, group in groupby(vectors, key=lambda item: item[0][1]):
         owner = IndexOwner.objects.filter(user_id=user_id)
-        owner.update(change=F("change") + 1)
+        if not owner.update(change=F("change") + 1):
+            continue  # the account has gone meanwhile
         change = owner.values_list("change", flat=True).get()
         for (passage_id, _, _), vector in group:
             Passage.objects.filter(id=passage_id).update(**{column: vector, "change": change})

@@ -9,10 +9,12 @@ from django.core.management import CommandError, call_command
 
 from apps.accounts.models import User
 from apps.core.errors import Conflict
-from apps.search import spaces
+from apps.search import filling, spaces
+from apps.search.embedders.base import Embedder, Matrix
 from apps.search.filling import side_empty, side_fill, sweep_vectors
 from apps.search.models import EmbeddingSpace, Passage
 from apps.search.selectors import search
+from apps.search.services import user_forget
 from tests.peers.ollama_server import OllamaPeer
 
 from .conftest import found, save
@@ -109,6 +111,22 @@ def test_notes_saved_meanwhile_get_theirs(notes: User, ollama: OllamaPeer) -> No
     side_fill(NOMIC, progress=save_one)
     assert waiting() == 0
     assert found(notes, "geese")[0] == "a late note about geese"
+
+
+def test_an_account_that_goes_meanwhile_holds_up_nobody(
+    notes: User, bob: User, ollama: OllamaPeer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save(bob, "The boat is called Aurora")
+    embed = filling._embed
+
+    def forgetting(embedder: Embedder, texts: list[str], dimension: int) -> Matrix:
+        user_forget(user_id=notes.pk)
+        return embed(embedder, texts, dimension)
+
+    monkeypatch.setattr(filling, "_embed", forgetting)
+    sweep_vectors()
+    assert list(Passage.objects.values_list("user", flat=True)) == [bob.pk]
+    assert waiting() == 0
 
 
 def test_another_encoder_starts_from_the_beginning(
