@@ -13,19 +13,35 @@ from django.core.management import CommandError
 
 _SCRIPT = """
 import json, sys
+from contextlib import ExitStack
+from pathlib import Path
 import django
 django.setup()
-from apps.memory.notes.creation import memory_bulk_create
+from django.utils import timezone
+from apps.accounts.models import User
+from apps.core.ids import uuid7
 from apps.memory.recall.injection import surface
+from apps.search.documents import Document, Source
 from apps.search.selectors import search
-from benchmarks._scratch import Corpus, make_user, scratch_database
+from apps.search.services import documents_index
+from benchmarks._scratch import Corpus, database_at, make_user, scratch_database
 from benchmarks.report import timed
-size, singles = int(sys.argv[1]), int(sys.argv[2])
-with scratch_database():
-    corpus, user = Corpus(), make_user("alice")
-    asked = corpus.questions(singles)
-    for batch in corpus.batches(size):
-        memory_bulk_create(user_id=user.pk, drafts=[{"content": text} for text in batch])
+size, singles, database = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+corpus = Corpus()
+asked = corpus.questions(singles)
+with ExitStack() as stack:
+    if database:
+        stack.enter_context(database_at(Path(database)))
+        user = User.objects.get(username="alice")
+    else:
+        stack.enter_context(scratch_database())
+        user = make_user("alice")
+        for batch in corpus.batches(size):
+            documents = [
+                Document(source=Source.MEMORY, source_id=uuid7(), text=text, happened_at=timezone.now())
+                for text in batch
+            ]
+            documents_index(user_id=user.pk, documents=documents, are_new=True)
     for question in asked:
         search(user.pk, question)
     print("ready", flush=True)
@@ -37,7 +53,7 @@ with scratch_database():
 
 
 class Checkout:
-    """A process that has saved the benchmark's notes."""
+    """A process that holds the benchmark's notes."""
 
     def __init__(self, answers: IO[str], asks: IO[str]) -> None:
         self._answers, self._asks = answers, asks
@@ -52,11 +68,21 @@ class Checkout:
 
 
 @contextmanager
-def checkout_at(folder: Path, size: int, questions: int) -> Iterator[Checkout]:
-    """A checkout (with a `.venv` of its own) that searches by bundled vectors alone."""
+def checkout_at(
+    folder: Path, size: int, questions: int, *, database: Path | None = None
+) -> Iterator[Checkout]:
+    """A checkout (with a `.venv` of its own) that searches by bundled vectors alone, in a database that fits it; without one
+    its search has the texts, and no notes to surface."""
     own = {"DJANGO_SETTINGS_MODULE": "izzysite.settings", "PYTHONPATH": str(folder)}
     with subprocess.Popen(
-        [str(folder / ".venv/bin/python"), "-c", _SCRIPT, str(size), str(questions)],
+        [
+            str(folder / ".venv/bin/python"),
+            "-c",
+            _SCRIPT,
+            str(size),
+            str(questions),
+            str(database or ""),
+        ],
         cwd=folder,
         env=os.environ | own | {"IZZY_EMBEDDER": "static"},
         text=True,

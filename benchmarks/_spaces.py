@@ -1,7 +1,8 @@
 """What an encoder beside the bundled vectors and an index of occasions cost: time of a search, memory of a note."""
 
+import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -88,14 +89,17 @@ class Costs:
 
 
 def measured(
-    user_id: UUID, asked: list[str], corpus: Corpus, *, size: int, earlier: Path | None
+    user_id: UUID, asked: list[str], corpus: Corpus, path: Path, *, size: int, earlier: Path | None
 ) -> Costs:
-    """What search and surfacing cost with an encoder and occasions, in turn with a process that has bundled vectors alone,
-    and with one of an earlier checkout."""
+    """What search and surfacing cost with an encoder and occasions in the database at `path`, in turn with a process that has
+    bundled vectors alone, and with one of an earlier checkout."""
     cache.forget()
     for question in asked:
         search(user_id, question)
     bare_bytes = cache.held_bytes()
+    copy = path.with_name("alone.sqlite3")
+    with closing(sqlite3.connect(path)) as now, closing(sqlite3.connect(copy)) as alone:
+        now.backup(alone)
     with encoder() as name, ExitStack() as stack:
         _add_occasions(user_id, corpus)
         _fill(name)
@@ -103,7 +107,7 @@ def measured(
         for question in asked:  # and what the encoder says of each is known from here on
             search(user_id, question)
         rows_bytes = cache.held_bytes()
-        own = stack.enter_context(checkout_at(Path(settings.BASE_DIR), size, len(asked)))
+        own = stack.enter_context(checkout_at(Path(settings.BASE_DIR), size, len(asked), database=copy))
         steps: dict[str, Callable[[int], float]] = {
             STATIC: partial(own.milliseconds, "search"),
             ENCODER: lambda number: timed(partial(search, user_id, asked[number]))[1],

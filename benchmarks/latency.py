@@ -94,7 +94,7 @@ def run(options: dict[str, Any]) -> Report:
             if not options["no_http"]:
                 _measure_http(bench)
             costs = _spaces.measured(
-                bench.user_id, bench.questions, corpus, size=size, earlier=options["before"]
+                bench.user_id, bench.questions, corpus, path, size=size, earlier=options["before"]
             )
             if options["others"]:
                 _fill_others(options["others"], corpus)
