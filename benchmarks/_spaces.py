@@ -152,6 +152,8 @@ def _fill(name: str) -> None:
 
 
 def _add_occasions(user_id: UUID, corpus: Corpus) -> None:
+    """So many a note, in place of those that rules have made."""
+    Passage.objects.filter(user_id=user_id, facet=Facet.OCCASIONS).delete()
     ids = list(Memory.objects.for_user(user_id).order_by("pk").values_list("pk", flat=True))
     now = timezone.now()
     for start in range(0, len(ids), BATCH):
