@@ -176,10 +176,9 @@ def server_process() -> Iterator[str]:
 
     # One thread: for texts of a line or two a second one waits more than it works.
     own = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "benchmarks._ollama", "--port", "0"]
-    with subprocess.Popen(
-        command, cwd=settings.BASE_DIR, env=own, text=True, stdout=subprocess.PIPE
-    ) as process:
+    command = [sys.executable, "-m", "benchmarks._ollama", "--port", "0", "--with-parent"]
+    pipe, folder = subprocess.PIPE, settings.BASE_DIR
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, cwd=folder, env=own, text=True) as process:
         try:
             assert process.stdout is not None
             line = process.stdout.readline()
@@ -193,10 +192,19 @@ def server_process() -> Iterator[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description="all-MiniLM-L6-v2, served as Ollama serves it.")
     parser.add_argument("--port", type=int, default=11434)
+    parser.add_argument(
+        "--with-parent",
+        action="store_true",
+        help="end when standard input does, however its writer ended",
+    )
+    options = parser.parse_args()
     try:
-        with serving(parser.parse_args().port) as url:
+        with serving(options.port) as url:
             print(f"{STARTED}{url}", flush=True)
-            threading.Event().wait()
+            if options.with_parent:
+                sys.stdin.read()
+            else:
+                threading.Event().wait()
     except EncoderMissing as error:
         print(error, flush=True)
         sys.exit(1)

@@ -2,6 +2,8 @@
 
 import importlib.util
 import json
+import subprocess
+import sys
 from collections.abc import Sequence
 from io import StringIO
 from typing import Any, cast
@@ -17,6 +19,7 @@ from benchmarks import _minilm, _ollama
 from benchmarks._minilm import BATCH_TOKENS, PACKAGE, MiniLM
 from benchmarks._ollama import Refused, embedded, server_process
 from benchmarks.encoder import MATCH_SHARE, NOISE_SHARE, cosines
+from tests.waiting import PATIENCE
 
 needs_weights = pytest.mark.skipif(
     importlib.util.find_spec(PACKAGE) is None, reason="the encoder's weights are not installed"
@@ -113,6 +116,17 @@ def test_the_engine_reads_what_the_server_answers(settings: Any) -> None:
     assert np.percentile(same, MATCH_SHARE) == pytest.approx(match, abs=0.03)
     with pytest.raises(httpx.ConnectError):
         httpx.get(url)
+
+
+@needs_weights
+def test_the_server_ends_with_whoever_started_it() -> None:
+    command = [sys.executable, "-m", "benchmarks._ollama", "--port", "0", "--with-parent"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        assert server.stdin is not None
+        assert server.stdout.readline().startswith(_ollama.STARTED)
+        server.stdin.close()  # as the system does for one that was killed
+        assert server.wait(PATIENCE) == 0
 
 
 def test_a_server_that_does_not_start_ends_the_benchmark(monkeypatch: pytest.MonkeyPatch) -> None:
