@@ -49,6 +49,12 @@ def best(question: str, moment: datetime, day_first: bool | None = None) -> floa
         ("dentist on 2024-01-19T10:00", (2024, 1, 19), (2024, 1, 9)),
         ("dentist on 2024/1/19.", (2024, 1, 19), (2024, 1, 9)),
         ("Zahnarzt am 19.1.24", (2024, 1, 19), (2024, 1, 9)),
+        ("dentist on 03.04.25", (2025, 4, 3), (2025, 3, 4)),
+        ("dentist in 3/2025", (2025, 3, 28), (2025, 4, 1)),
+        ("Zahnarzt im 03.2025", (2025, 3, 28), (2025, 4, 1)),
+        ("dentist on 1/19", (2025, 1, 19), (2025, 1, 9)),
+        ("Zahnarzt am 19.1.", (2025, 1, 19), (2025, 1, 9)),
+        ("le 19/1 chez le dentiste", (2026, 1, 19), (2026, 1, 9)),
         ("from 01.05.2024-07.05.2024", (2024, 5, 7), (2024, 5, 14)),
         ("3 May 2024 and 5 June 2025", (2024, 5, 3), (2024, 5, 5)),
         ("3 May 2024 and 5 June 2025", (2025, 6, 5), (2025, 5, 3)),
@@ -74,6 +80,9 @@ def test_a_question_means_this_day_and_not_that(
         "31 February 2025 and 99 May",
         "version 31.1.26.4 at 10.31.1.26",
         "May ² and 5/31/1",
+        "who ate 1/31 of the cake, or 31/1",
+        "open until 1.31 and 31.1 °C",
+        "from 31-1 to 1-31",
         f"may {'1' * 5000}",
     ],
 )
@@ -96,10 +105,12 @@ def test_absurd_numbers_do_no_harm() -> None:
 
 def test_an_ambiguous_day_is_read_as_the_language_has_it_and_else_both_ways() -> None:
     third_of_april, fourth_of_march = datetime(2025, 4, 3, tzinfo=UTC), datetime(2025, 3, 4, tzinfo=UTC)
-    for question in ("on 3/4/2025", "on 03.04.2025", "on 03-04-2025", "on 3.4.25"):
+    for question in ("on 3/4/2025", "on 03-04-2025", "on 3/4/25", "on 3/4"):
         assert (best(question, third_of_april), best(question, fourth_of_march)) == (1, 1)
         assert (best(question, third_of_april, True), best(question, fourth_of_march, True)) == (1, 0)
         assert (best(question, third_of_april, False), best(question, fourth_of_march, False)) == (0, 1)
+    for question in ("on 03.04.2025", "on 3.4.25", "on 3.4."):  # with points the day is first everywhere
+        assert (best(question, third_of_april, False), best(question, fourth_of_march, False)) == (1, 0)
 
 
 def test_a_month_without_a_year_stands_for_the_newest_years(alice: User) -> None:
@@ -150,14 +161,14 @@ def test_a_numeric_date_finds_what_was_said_on_that_day(alice: User) -> None:
                 ("user", f"Lunch with team number {month}{day}"),
                 start=datetime(2025, month, day, 12, tzinfo=UTC),
             )
-    assert found(alice, "lunch with the team on 06.04.2025", top_k=1) in (
+    assert found(alice, "lunch with the team on 06/04/2025", top_k=1) in (
         ["Lunch with team number 46"],
         ["Lunch with team number 64"],
     )
     Preferences.objects.update_or_create(user=alice, defaults={"language": "de"})
-    assert found(alice, "lunch with the team on 06.04.2025", top_k=1) == ["Lunch with team number 46"]
+    assert found(alice, "lunch with the team on 06/04/2025", top_k=1) == ["Lunch with team number 46"]
     Preferences.objects.filter(user=alice).update(language="en")
-    assert found(alice, "lunch with the team on 06.04.2025", top_k=1) == ["Lunch with team number 64"]
+    assert found(alice, "lunch with the team on 06/04/2025", top_k=1) == ["Lunch with team number 64"]
 
 
 def test_no_time_that_can_be_asked_for_breaks_a_question(alice: User) -> None:

@@ -13,6 +13,7 @@ WEEK = 0.7
 MAX_SPANS = 64  # each is a pass over all of the owner's rows
 MAX_YEARS = 60  # of those that a month without a year may stand for
 FIRST_YEAR, LAST_YEAR = 1900, 2099
+LEAP_YEAR = 2000
 
 _MONTH_NAMES = (
     "january januar janvier enero gennaio janeiro januari jan",
@@ -53,7 +54,12 @@ _BEFORE_MONTH = frozenset(
     ]
 )
 _WORD = re.compile(r"\d+|[^\W\d_]+")
-_NUMERIC = re.compile(r"(?<!\d)(?<!\d[./])(\d{1,4})([./-])(\d{1,2})(?:\2(\d{1,4}))?(?!\d|\2\d)")
+_NUMERIC = re.compile(r"(?<!\d)(?<!\d[./])(\d{1,4})([./-])(\d{1,4})(?:\2(\d{1,4}))?(?!\d|\2\d)")
+_ON = """on since until till before after from by of the am vom seit bis nach vor dem den le du depuis el desde il dal til op
+    sinds på od dne на от с"""
+_BEFORE_DAY = frozenset(_ON.split())
+"""Behind one of them 5/7 is a day though no year stands beside it; else it may be a share."""
+_LONGEST_BEFORE = max(map(len, _BEFORE_DAY))
 _NUMBERS = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6}
 _UNIT_DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
 _WEEKDAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
@@ -112,24 +118,37 @@ def named_dates(
 
 
 def _numeric(match: re.Match[str], day_first: bool | None) -> list[_Named]:
-    """Readings of 19.01.2024, 1/19/24, 2024-01-19 or 2024-01; none where it is no date."""
+    """Readings of 19.01.2024, 1/19/24, 2024-01-19, 1/2024, 2024-01 or "on 1/19"; none where it is no date.
+
+    With points the day comes first in each language.
+    """
     one, sign, two, three = match.groups()
-    if len(one) == 4:
-        orders = [(one, two, three)]
-    elif three is None or len(three) not in ({4} if sign == "-" else {2, 4}):
-        return []
-    else:
-        year = (
-            three if len(three) == 4 else f"{20 if int(three) < 69 else 19}{three}"
-        )  # as POSIX reads it
-        orders = [(year, two, one), (year, one, two)]
-        if day_first is not None and max(int(one), int(two)) <= 12:
-            orders = orders[:1] if day_first else orders[1:]
+    year, orders = "", list[tuple[str, str | None]]()  # of month and day
+    if len(one) == 4 and len(two) <= 2:
+        year, orders = one, [(two, three)]
+    elif three is None and len(two) == 4:
+        year, orders = two, [(one, None)]
+    elif three is None and sign != "-" and _word_before(match) in _BEFORE_DAY:
+        orders = [(two, one), (one, two)][: 1 if sign == "." else 2]
+    elif three is not None and len(three) in ({4} if sign == "-" else {2, 4}):
+        # As POSIX reads it.
+        year = three if len(three) == 4 else f"{20 if int(three) < 69 else 19}{three}"
+        orders = [(two, one), (one, two)]
+    first = True if sign == "." else day_first
+    if len(orders) == 2 and first is not None and max(int(one), int(two)) <= 12:
+        orders = orders[:1] if first else orders[1:]
     return [
-        _Named(int(month), int(day) if day else None, int(year))
-        for year, month, day in orders
-        if _is_year(year) and _day(int(year), int(month), int(day or 1))
+        _Named(int(month), int(day) if day else None, int(year) if year else None)
+        for month, day in orders
+        if (not year or _is_year(year)) and _day(int(year or LEAP_YEAR), int(month), int(day or 1))
     ]
+
+
+def _word_before(match: re.Match[str]) -> str:
+    """The short word that a number follows; "" where there is none."""
+    start = match.start()
+    words = match.string[max(0, start - _LONGEST_BEFORE - 2) : start].split()
+    return words[-1] if words else ""
 
 
 def _in_words(words: Sequence[str]) -> Iterator[_Named]:
