@@ -5,16 +5,16 @@ from uuid import UUID
 
 from apps.core.text import estimate_tokens, split_sentences
 from apps.search.documents import Hit, Packed, Source
-from apps.search.text.analysis import document_terms
+from apps.search.text.analysis import detect_language, document_terms
 
 FULL_HITS = 3  # best hits that are given whole, if they are no longer than FULL_TOKENS
 FULL_TOKENS = 80
-SHORT_TOKENS = 28
+SHORT_TOKENS = 24
 """Longer ones are cut to the sentences that say most about the question, about this many tokens of them."""
 TOKENS_PER_HIT = 12
 LEAST_TOKENS = 6
 """With less of the budget left nothing more is tried."""
-ELLIPSIS = "…"
+CUT = "[…]"
 
 
 def candidates_for(budget_tokens: int) -> int:
@@ -60,46 +60,60 @@ def pack(
 def shorten(text: str, wanted: frozenset[str], limit: int) -> str:
     """The sentences of a text that share most with what is wanted, in their order, about `limit` tokens.
 
-    At least one sentence is kept; one that is itself longer than twice the limit is cut at its end.
+    At least one sentence is kept; one that is itself longer than twice the limit is cut around the words that are
+    wanted. CUT stands for all that is left out.
     """
     if estimate_tokens(text) <= limit:
         return text
+    language = detect_language(text)
 
     def worth(sentence: str) -> float:
-        terms = set(document_terms(sentence)[1])
+        terms = set(document_terms(sentence, language)[1])
         asks = 0.5 if sentence.endswith("?") else 0.0
         return len(terms & wanted) + min(len(terms), 10) / 10 - asks
 
     sentences = [sentence.strip() for sentence in split_sentences(text) if sentence.strip()]
-    order = sorted(range(len(sentences)), key=lambda place: (-worth(sentences[place]), place))
-    chosen: list[int] = []
-    spent = 0
-    for place in order:
+    best, *others = sorted(range(len(sentences)), key=lambda place: (-worth(sentences[place]), place))
+    spent = estimate_tokens(sentences[best])
+    if spent > 2 * limit:
+        sentences[best] = _around(sentences[best], wanted, language, 2 * limit)
+    chosen = [best]
+    for place in others:
         tokens = estimate_tokens(sentences[place])
-        if not chosen or spent + tokens <= limit:
+        if spent + tokens <= limit:
             chosen.append(place)
             spent += tokens
-    kept = _joined(sentences, sorted(chosen))
-    return _cut(kept, 2 * limit) if spent > 2 * limit else kept
+    pieces = [
+        sentence if place in chosen else CUT
+        for place, sentence in enumerate(sentences)
+        if place in chosen or place - 1 in chosen or place == 0
+    ]
+    return " ".join(pieces).replace(f"{CUT} {CUT}", CUT)
 
 
-def _joined(sentences: Sequence[str], chosen: Sequence[int]) -> str:
-    pieces: list[str] = []
-    for number, place in enumerate(chosen):
-        gap = place - (chosen[number - 1] if number else -1) > 1
-        pieces.append(f"{ELLIPSIS} {sentences[place]}" if gap else sentences[place])
-    if chosen[-1] < len(sentences) - 1:
-        pieces.append(ELLIPSIS)
-    return " ".join(pieces)
-
-
-def _cut(text: str, limit: int) -> str:
-    """The first words of a text, about `limit` tokens of them."""
-    kept: list[str] = []
-    spent = 0
-    for word in text.split():
-        spent += estimate_tokens(word)
-        if kept and spent > limit:
-            break
-        kept.append(word)
-    return " ".join(kept).rstrip(ELLIPSIS + " ") + f" {ELLIPSIS}"
+def _around(sentence: str, wanted: frozenset[str], language: str, limit: int) -> str:
+    """About `limit` tokens of a sentence: where most of the wanted words stand together, with what stands around them."""
+    words = sentence.split()
+    costs = [estimate_tokens(word) for word in words]
+    telling = [frozenset(document_terms(word, language)[1]) & wanted for word in words]
+    # The fewest words from each telling one on that hold most, and then as much on both sides as there is room for.
+    start = end = most = 0
+    for first in (place for place, terms in enumerate(telling) if terms):
+        spent, held = 0, set[str]()
+        for last in range(first, len(words)):
+            spent += costs[last]
+            if spent > limit:
+                break
+            held |= telling[last]
+            if len(held) > most:
+                start, end, most = first, last + 1, len(held)
+    left = limit - sum(costs[start:end])
+    while left > 0 and (start > 0 or end < len(words)):
+        if start > 0:
+            start -= 1
+            left -= costs[start]
+        if end < len(words) and left > 0:
+            left -= costs[end]
+            end += 1
+    kept = " ".join(words[start:end])
+    return f"{f'{CUT} ' * (start > 0)}{kept}{f' {CUT}' * (end < len(words))}"

@@ -61,8 +61,24 @@ def test_of_a_long_message_the_telling_sentence_is_kept() -> None:
     shown = shorten(LONG, frozenset({"roof", "shed"}), 14)
     assert "The garden shed needs a new roof before winter comes." in shown
     assert "cake" not in shown
-    assert shown.startswith("…")
-    assert shown.endswith("…")
+    assert shown.startswith("[…] ")
+    assert shown.endswith(" […]")
+
+
+def test_what_is_left_out_leaves_one_mark() -> None:
+    shown = shorten(LONG, frozenset({"weather", "nice"}), 14)
+    assert shown == "We talked about the weather for a while and it was nice. […]"
+
+
+def test_an_endless_sentence_is_cut_around_the_words_that_matter() -> None:
+    text = " ".join(
+        [*("before",) * 300, "the shed", *("between",) * 3, "needs a roof", *("behind",) * 300]
+    )
+    shown = shorten(text, frozenset({"roof", "shed"}), 20)
+    assert "the shed between between between needs a roof" in shown
+    assert shown.startswith("[…] before")
+    assert shown.endswith("behind […]")
+    assert 20 <= estimate_tokens(shown) <= 50
 
 
 def test_a_short_text_is_kept_whole() -> None:
@@ -72,7 +88,8 @@ def test_a_short_text_is_kept_whole() -> None:
 def test_one_endless_sentence_is_cut() -> None:
     shown = shorten("word " * 3000, frozenset(), 20)
     assert estimate_tokens(shown) <= 45
-    assert shown.endswith("…")
+    assert shown.startswith("word")
+    assert shown.endswith("[…]")
 
 
 def test_what_does_not_fit_makes_room_for_what_does() -> None:
