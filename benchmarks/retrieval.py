@@ -111,13 +111,17 @@ def mean_recall(observed: Sequence[Observed], weights: Floats) -> float:
 
 
 def fitted_weights(observed: Sequence[Observed]) -> dict[str, float]:
-    """The weights that find most of the evidence among the first ten; the first one is the measure of the others."""
-    weights = np.full(len(NAMES), START, dtype=np.float32)
+    """The weights that find most of the evidence among the first ten; the first one is the measure of the others.
+
+    Signals that no question had, such as those of an encoder that is not in use, keep their weights.
+    """
+    heard = np.any([one.signals.any(axis=(0, 2)) for one in observed], axis=0)
+    weights = np.where(heard, np.float32(START), np.array(list(WEIGHTS.values()), dtype=np.float32))
     weights[0] = 1.0
     best = mean_recall(observed, weights)
     for _ in range(ROUNDS):
         before = best
-        for place in range(1, len(NAMES)):
+        for place in np.flatnonzero(heard)[1:].tolist():
             for value in GRID:
                 tried = weights.copy()
                 tried[place] = value
@@ -231,8 +235,8 @@ def _report_refitted(
         recall = mean_recall(observed, left)
         table.add(name, 100 * recall, 100 * (recall - whole))
     report.notes.append(
-        "Refitted are the weights of the signals. Not refitted, since they are fixed round numbers: BM25's k1 and b, the kernels of "
-        "neighbours, the silence that ends a sitting, the priors of length and questions, strengths of dates, and packing."
+        "Refitted are the weights of the signals. Not refitted, since they are fixed round numbers: BM25's k1 and b, what "
+        "neighbours count, the silence that ends a sitting, the priors of length and questions, strengths of dates, and packing."
     )
 
 

@@ -146,11 +146,8 @@ REASONS = {
     "surroundings": "Near in meaning, with what was said around it.",
     "encoder": "Near in meaning.",
     "encoder_surroundings": "Near in meaning, with what was said around it.",
-    "sitting": "Said in a talk about it.",
     "name": "By or about someone you named.",
-    "company": "Said beside someone you named.",
     "answer": "Answers such a question.",
-    "time": "Says when.",
     "date": "From the time you asked about.",
 }
 """What the parts of a score say where no cause can be named."""

@@ -15,13 +15,10 @@ import numpy as np
 
 from apps.search.documents import Document, Source
 from apps.search.text.analysis import split_words
-from apps.search.text.words import TIME_WORDS
 
 SOURCE_CODES = {Source.MEMORY: 0, Source.CONVERSATION: 1, Source.FILE: 2, Source.CAPABILITY: 3}
 PARTS_PER_POSITION = 1 << 16
 _ASKS = re.compile("[?？؟]")
-_YEAR = re.compile(r"\b(?:19|20)\d\d\b")
-_WORDS = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 
 DTYPE = np.dtype(
     [
@@ -48,7 +45,6 @@ _PACK = struct.Struct("<QQQqdddIIHBBH")
 
 class Flag(IntFlag):
     QUESTION = 1
-    TIME = 2
 
 
 def pack_features(
@@ -99,8 +95,5 @@ def text_hash(text: str, size: int = 4) -> int:
 
 
 def text_flags(text: str) -> int:
-    """Whether a passage ends by asking something, and whether it says when."""
-    flags = Flag.QUESTION if _ASKS.search(text, max(len(text) - 60, 0)) else Flag(0)
-    if _YEAR.search(text) or not TIME_WORDS.isdisjoint(_WORDS.findall(text.casefold())):
-        flags |= Flag.TIME
-    return int(flags)
+    """Whether a passage ends by asking something."""
+    return int(Flag.QUESTION if _ASKS.search(text, max(len(text) - 60, 0)) else 0)

@@ -2,10 +2,15 @@
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from apps.accounts.models import User
 from apps.search.documents import Source
 from apps.search.index import cache
+from apps.search.index.neighbours import OFFSETS, Neighbours
+from apps.search.models import Passage
 from apps.search.selectors import search
+from apps.search.services import documents_remove
 
 from .conftest import DAY, found, save, say
 
@@ -42,9 +47,10 @@ def test_i_is_the_user_in_our_own_conversations(alice: User) -> None:
     say(
         alice,
         ("assistant", "A good place for sushi is Mio."),
-        ("user", "My favourite place for sushi is Yuki."),
+        ("user", "A good place for sushi is Yuki."),
+        *((("user", "assistant")[place % 2], text) for place, (_, text) in enumerate(SMALL_TALK)),
     )
-    assert found(alice, "Where do I like to eat sushi?")[0] == "My favourite place for sushi is Yuki."
+    assert found(alice, "Where do I like to eat sushi?")[0] == "A good place for sushi is Yuki."
 
 
 def test_a_note_holds_its_own_when_i_ask_about_myself(alice: User) -> None:
@@ -56,18 +62,6 @@ def test_a_note_holds_its_own_when_i_ask_about_myself(alice: User) -> None:
         start=DAY + timedelta(days=1),
     )
     assert found(alice, "What is my favourite colour?")[0] == "The favourite colour is green"
-
-
-def test_a_sitting_with_the_one_who_is_named_comes_before_others(alice: User) -> None:
-    say(alice, ("Ben", "How was your trip?"), ("Ann", "The trip was long and the train was late."))
-    say(
-        alice,
-        ("Cleo", "How was your trip?"),
-        ("Dora", "The trip was long and the train was late."),
-        name="c",
-    )
-    hits = search(alice.pk, "What did Cleo hear about the train trip?", top_k=2)
-    assert {hit.external_id for hit in hits} == {"c0", "c1"}
 
 
 def test_a_note_about_a_speaker_is_found_by_the_name(alice: User) -> None:
@@ -88,9 +82,86 @@ def test_a_date_in_the_question_leads_to_what_was_said_then(alice: User) -> None
     assert found(alice, "dinner 2025-01-12")[0].endswith("number 1.")
 
 
-def test_a_question_for_a_time_prefers_what_names_one(alice: User) -> None:
-    say(alice, ("Ann", "The concert was wonderful and loud."), ("Ann", "The concert was last Friday."))
-    assert found(alice, "When was the concert?")[0] == "The concert was last Friday."
+def neighbours(user: User) -> Neighbours:
+    with cache.index_open(user.pk) as opened:
+        assert opened is not None
+        return opened[1].neighbours
+
+
+def test_an_answer_comes_in_a_burst_of_another_speaker(alice: User) -> None:
+    say(
+        alice,
+        ("Ben", "Which place is it going to be?"),
+        ("Ben", "Tell me everything."),
+        ("Ann", "Well."),
+        ("Ann", "Lisbon."),
+        ("Ben", "Great!"),
+    )
+    around = neighbours(alice)
+    found = zip(around.replies.tolist(), around.asked.tolist(), around.shares.tolist(), strict=True)
+    assert [(reply, asked, round(share, 2)) for reply, asked, share in sorted(found)] == [
+        (2, 0, 1.0),
+        (3, 0, 0.7),
+    ]
+
+
+def test_without_names_the_next_message_alone_answers(alice: User) -> None:
+    say(alice, ("", "Which place is it going to be?"), ("", "Lisbon."), ("", "In May."))
+    around = neighbours(alice)
+    assert (around.replies.tolist(), around.asked.tolist()) == ([1], [0])
+
+
+def test_a_removed_question_is_answered_by_nothing(alice: User) -> None:
+    say(alice, *HOLIDAY[2:])
+    assert neighbours(alice).replies.tolist() == [1]
+    question = Passage.objects.get(external_id="0")
+    documents_remove(user_id=alice.pk, source=Source.CONVERSATION, source_ids=[question.source_id])
+    assert neighbours(alice).replies.size == 0
+
+
+def test_neighbours_count_by_how_much_was_said_in_between(alice: User) -> None:
+    words = [
+        "anchor",
+        "bridge",
+        "castle",
+        "dolphin",
+        "ember",
+        "forest",
+        "garden",
+        "harbour",
+        "island",
+        "jungle",
+        "kettle",
+        "lantern",
+    ]
+    say(alice, *(("Ann", " ".join(words[start : start + 4])) for start in (0, 4, 8)), ("Ben", "zebra"))
+    say(alice, ("Ann", " ".join(words)), ("Ben", "zebra"), name="whole")
+    around = neighbours(alice)
+    parts = [around.weights[OFFSETS.index(-distance), 3] for distance in (1, 2, 3)]
+    assert parts == sorted(parts, reverse=True)
+    # What Ben's neighbours count in stems is about the same, in however many messages it was said.
+    assert around.spread_length[3] == pytest.approx(around.spread_length[5], rel=0.02)
+
+
+@pytest.mark.parametrize(
+    "name", ["Caoline", "Carolien", "Carolina", "Caroine", "carolines", "Carolline"]
+)
+def test_the_misspelt_name_of_a_speaker_is_understood(alice: User, name: str) -> None:
+    say(
+        alice,
+        ("Tom", "I like hiking by the sea."),
+        ("Caroline", "I like hiking in the mountains."),
+        *((("Tom", "Caroline")[place % 2], text) for place, (_, text) in enumerate(SMALL_TALK)),
+    )
+    parts = [hit.parts for hit in search(alice.pk, "What does Caroline like about hiking?")]
+    assert parts[0]["name"] > 0
+    assert [hit.parts for hit in search(alice.pk, f"What does {name} like about hiking?")] == parts
+
+
+def test_a_word_that_is_near_two_names_stands_for_none(alice: User) -> None:
+    say(alice, ("Dana", "I like hiking by the sea."), ("Dina", "I like hiking in the woods."))
+    (hit, other) = search(alice.pk, "What does Dna like about hiking?", top_k=2)
+    assert "name" not in hit.parts | other.parts
 
 
 def test_a_long_silence_ends_a_sitting(alice: User) -> None:
@@ -108,6 +179,7 @@ def test_a_long_silence_ends_a_sitting(alice: User) -> None:
     with cache.index_open(alice.pk) as opened:
         assert opened is not None
         assert (opened[1].neighbours.table[:, :2] == -1).all()
+        assert not opened[1].neighbours.replies.size
 
 
 def test_a_message_added_later_supports_the_one_before(alice: User) -> None:

@@ -275,7 +275,7 @@ def test_nobody_waits_for_it_with_the_index_locked(
     say(alice, ("Caroline", "I adopted a kitten."), ("Melanie", "How lovely!"))
     sweep_vectors()
     monkeypatch.setattr(spaces, "answered_within", watched)
-    for question in ("a kitten", "What did Caroline adopt?", "What did Carolin adopt?", "Caroline"):
+    for question in ("a kitten", "What did Caroline adopt?", "Where did Carolin adopt?", "Caroline"):
         assert len(found(alice, question)) == 2
     similar(alice.pk, "I have a kitten")
     assert len(locked) == 5

@@ -18,8 +18,9 @@ from apps.search.index.rows import UserRows
 from apps.search.spaces import base_query, encoder_name, side_query
 from apps.search.text.analysis import MAX_TERMS, detect_language, split_words, stems, stop_words
 from apps.search.text.dates import DATE_WORDS, Span, named_dates
+from apps.search.text.slips import one_edit_from
 from apps.search.text.talk import CHATTER
-from apps.search.text.words import OTHER_WORDS, SELF_WORDS, TIME_WORDS, WHEN_WORDS
+from apps.search.text.words import OTHER_WORDS, SELF_WORDS, TIME_WORDS
 
 Rows = NDArray[np.int64]
 
@@ -30,6 +31,8 @@ FEW_NOTES = 100
 """With this many passages an owner's own word frequencies and the vocabulary's ranks weigh the same."""
 PREFIX_WEIGHT = 0.7
 MIN_PREFIX = 3
+MAX_SLIPS = 4
+"""Words of a question that may be misspelt names; each costs about half a millisecond."""
 SPREAD_SHARE = 0.25
 TIME_SHARE = 0.2
 """A word for a time says so much of what another word says: all kinds of things happen on a Friday."""
@@ -74,7 +77,6 @@ class Query:
     named_rows: list[Rows] = field(default_factory=list)
     spans: list[Span] = field(default_factory=list)
     about_self: bool = False
-    asks_when: bool = False
     vector: Vector | None = None
     least_spread: float = 0.0
     side_vector: Vector | None = None
@@ -87,12 +89,9 @@ class Query:
 
 def understand(text: str, rows: UserRows, head: Head, *, now: datetime) -> Query:
     """Take a question apart. A vector is missing where its embedder cannot answer: search then goes by the rest."""
-    query = Query(
-        text[:MAX_QUERY_CHARS], least_spread=SPREAD_SHARE * (head.base.match - head.base.noise)
-    )
-    words = split_words(query.text)[:MAX_TERMS]
+    text, words = put_right(text[:MAX_QUERY_CHARS], rows)
+    query = Query(text, least_spread=SPREAD_SHARE * (head.base.match - head.base.noise))
     weights = _add_terms(query, words, rows)
-    query.asks_when = not WHEN_WORDS.isdisjoint(words[:3])
     if not DATE_WORDS.isdisjoint(words) or any(sign.isdigit() for sign in query.text):
         happened = rows.features["happened"][: rows.size]
         first, last = (
@@ -134,16 +133,48 @@ def query_prepare(user_id: UUID, text: str) -> None:
         if opened is None or opened[0].side is None or opened[1].side is None:
             return
         head, rows = opened
-        question = encoder_question(text, rows)
+        question = encoder_question(put_right(text, rows)[0], rows)
     side_query(head.side, question)
+
+
+def put_right(text: str, rows: UserRows) -> tuple[str, list[str]]:
+    """A question and its words, the misspelt name of a speaker put right in both.
+
+    That is a word that no passage has and that is one edit from the name of one speaker.
+    """
+    words = split_words(text)[:MAX_TERMS]
+    if not rows.names:
+        return text, words
+    languages, slips = languages_of(text, rows), 0
+    for word in _content(words, languages):
+        if text_hash(word) in rows.names or slips == MAX_SLIPS:
+            continue
+        if len(_union(_forms(word, languages), rows)):
+            continue
+        slips += 1
+        meant = {name for name in one_edit_from(word) if text_hash(name) in rows.names}
+        if len(meant) == 1:
+            (name,) = meant
+            text = re.sub(rf"(?<!\w){re.escape(word)}(?!\w)", name, text, flags=re.IGNORECASE)
+            words = [name if each == word else each for each in words]
+    return text, words
+
+
+def _content(words: Iterable[str], languages: list[str]) -> list[str]:
+    """The words that say something, each once."""
+    return [
+        word for word in dict.fromkeys(words) if not any(word in stop_words(code) for code in languages)
+    ]
+
+
+def _forms(word: str, languages: list[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(stem for code in languages for stem in stems([word], code)))
 
 
 def _add_terms(query: Query, words: list[str], rows: UserRows) -> dict[str, float]:
     """Fill in terms and names; returns word -> how much it says, 0..1."""
     languages = languages_of(query.text, rows)
-    content = [
-        word for word in dict.fromkeys(words) if not any(word in stop_words(code) for code in languages)
-    ]
+    content = _content(words, languages)
     query.substance = min(sum(_SAYS.get(word, 1.0) for word in content), 1.0)
     query.names = [text_hash(word) for word in content if text_hash(word) in rows.names]
     topics = [word for word in content if text_hash(word) not in rows.names]
@@ -152,10 +183,7 @@ def _add_terms(query: Query, words: list[str], rows: UserRows) -> dict[str, floa
         if text_hash(speaker) in rows.names and not pronouns.isdisjoint(words):
             query.names.append(text_hash(speaker))
             query.about_self = True
-    forms = {
-        word: tuple(dict.fromkeys(stem for code in languages for stem in stems([word], code)))
-        for word in content
-    }
+    forms = {word: _forms(word, languages) for word in content}
     query.named_rows = [_union(forms[word], rows) for word in content if word not in topics]
     top = _idf(0, rows.living)
     weights: dict[str, float] = dict.fromkeys(content, 0.3)

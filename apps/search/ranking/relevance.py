@@ -37,11 +37,11 @@ LEAST_EVIDENCE = 0.05
 class Calibration:
     """The logarithm of the odds that a hit is right, as a sum of what `Strength` says of it."""
 
-    best: float = 1.0
-    fall: float = 4.0
-    evidence: float = 1.5
+    best: float = 1.25
+    fall: float = 4.25
+    evidence: float = 1.75
     rivals: float = 1.25
-    offset: float = -1.75
+    offset: float = -1.9
 
 
 CALIBRATION = Calibration()

@@ -1,11 +1,9 @@
 """The score of every passage of one user for one question.
 
 A weighted sum of signals that are each scaled to 0..1 within the question (reciprocal-rank fusion lost clearly to this
-on conversations). Keyword scores are BM25 over a passage together with its neighbours, term by term, over the passage
-alone, and over its whole sitting; meaning is the cosine of the passage and that of its surroundings. The weights are few
-and round. Of recall@10 on five long conversations leaving one out costs (`benchmark retrieval --leave-one-out`): `keywords` 5.4
-points, `date` 2.1, `surroundings` 1.7, `name` 1.5, `answer` 1.0, `meaning` 0.8, `sitting` 0.5, `time` 0.2, `company` nothing:
-where two people talk, both are in each of their sittings. `answer` and `sitting` do not gain in each conversation.
+on conversations). Keyword scores are BM25 over a passage together with its neighbours, term by term; meaning is the
+cosine of the passage and that of its surroundings. The weights are few and round; docs/search.md says what each of them
+brings, on a data set and on variants that break its habits.
 """
 
 from collections.abc import Collection
@@ -18,8 +16,9 @@ from django.conf import settings
 from numpy.typing import NDArray
 
 from apps.search.documents import Scope, Source
-from apps.search.features import SOURCE_CODES, Flag, uuid_hash
-from apps.search.index.rows import OFFSETS, TERM_KERNEL, TERM_SELF, UserRows
+from apps.search.features import SOURCE_CODES, uuid_hash
+from apps.search.index.neighbours import OWN
+from apps.search.index.rows import UserRows
 from apps.search.ranking.query import Query, Term
 
 Floats = NDArray[np.float32]
@@ -28,27 +27,22 @@ Rows = NDArray[np.int64]
 
 WEIGHTS = {
     "keywords": 1.0,
-    "meaning": 0.4,
-    "surroundings": 0.8,
+    "meaning": 0.6,
+    "surroundings": 0.7,
     "encoder": 0.4,
     "encoder_surroundings": 0.6,
-    "sitting": 0.3,
     "name": 0.3,
-    "company": 0.6,
-    "answer": 0.6,
-    "time": 0.5,
-    "date": 2.0,
+    "answer": 0.5,
+    "date": 1.5,
 }
-"""`keywords` and `surroundings` see the neighbours too; `name`: spoken by someone whom the question names, `company`:
-in a sitting with them; `answer`: the passage before asks what matches; `time`: a
-question for a time meets a passage that names one; `date`: it happened when the question says; `encoder` and
+"""`keywords` and `surroundings` see the neighbours too; `name`: spoken by someone whom the question names; `answer`: of
+the turn after another speaker's question, which asks what matches; `date`: it happened when the question says; `encoder` and
 `encoder_surroundings`: what `meaning` and `surroundings` are, by the vectors of IZZY_EMBEDDER beside the bundled ones."""
 BESIDE = 0.75
 """Beside an encoder's signals those of the bundled vectors count by so much."""
 
 K1 = 1.2
 B = 0.4
-SITTING_B = 0.75
 BASE_NORM = np.float32(K1 * (1 - B))
 
 
@@ -80,7 +74,7 @@ def score_rows(rows: UserRows, query: Query, allowed: Mask) -> Scores:
     if query.vector is not None:
         cosine = rows.cosines(query.vector)
         signals["meaning"] = _scaled(cosine, within, query.least_spread)
-        around = rows.neighbours.spread_meaning(cosine)
+        around = rows.neighbours.spread(cosine)
         signals["surroundings"] = _scaled(around, within, query.least_spread)
     side = None
     if query.side_vector is not None:
@@ -90,7 +84,7 @@ def score_rows(rows: UserRows, query: Query, allowed: Mask) -> Scores:
         weights["meaning"] *= BESIDE
         weights["surroundings"] *= BESIDE
         signals["encoder"] = _scaled(side, within, query.least_side_spread)
-        around = rows.neighbours.spread_meaning(side)
+        around = rows.neighbours.spread(side)
         signals["encoder_surroundings"] = _scaled(around, within, query.least_side_spread)
     signals |= _fact_signals(rows, query)
     total = rows.prior[: rows.size].copy()
@@ -110,61 +104,26 @@ def _keyword_signals(
 ) -> tuple[Floats | None, dict[str, Floats]]:
     if not terms:
         return None, {}
-    around, alone, sitting = (np.zeros(rows.size, dtype=np.float32) for _ in range(3))
-    lengths = rows.neighbours.spread_length[: rows.size]
+    around, alone, answer = (np.zeros(rows.size, dtype=np.float32) for _ in range(3))
+    neighbours = rows.neighbours
+    lengths = neighbours.spread_length[: rows.size]
     slope = np.float32(K1 * B / max(float(np.mean(lengths)), 1e-6))
-    linked = rows.neighbours.linked
-    # A passage that stands alone is a session too.
-    sessions = int(np.count_nonzero(rows.neighbours.sitting_lengths)) + rows.size - len(linked)
-    mean_sitting = max(float(rows.features["length"][: rows.size].sum()) / max(sessions, 1), 1e-6)
-    whole = np.zeros(len(rows.neighbours.sitting_lengths), dtype=np.float32)
     for term in terms:
         gain = np.float32(term.idf * term.weight * (K1 + 1))
         norm = BASE_NORM + slope * lengths[term.rows]
         alone[term.rows] += gain / (1 + norm)
-        _add_around(around, rows, term.rows, gain, slope)
-        _add_sitting(sitting, whole, rows, term.rows, gain, mean_sitting)
-    sitting[linked] += whole[rows.neighbours.linked_sittings]
-    answer = np.zeros(
-        rows.size, dtype=np.float32
-    )  # for each row the score of the question that it may answer
-    answer[rows.neighbours.replies] = alone[rows.neighbours.asked]
+        reached = neighbours.reach(term.rows, rows.size)
+        if reached is None:
+            around[term.rows] += gain * OWN / (OWN + norm)
+        else:
+            touched = np.flatnonzero(reached)
+            frequency = reached[touched]
+            around[touched] += gain * frequency / (frequency + BASE_NORM + slope * lengths[touched])
+    np.maximum.at(answer, neighbours.replies, neighbours.shares * alone[neighbours.asked])
     return around, {
         "keywords": around * _one_of(around, within),
-        "sitting": sitting * _one_of(sitting, within),
         "answer": answer * _one_of(alone, within),
     }
-
-
-def _add_around(score: Floats, rows: UserRows, found: Rows, gain: np.float32, slope: np.float32) -> None:
-    """One term's BM25, its frequency in a row being the kernel's sum over the row and its neighbours."""
-    lengths = rows.neighbours.spread_length
-    table = rows.neighbours.table[:, found]
-    if not (table >= 0).any():
-        score[found] += gain * TERM_SELF / (TERM_SELF + BASE_NORM + slope * lengths[found])
-        return
-    reach = np.zeros(rows.size + 1, dtype=np.float32)  # the last place takes what has no neighbour
-    reach[found] = TERM_SELF
-    for column, weight in enumerate(TERM_KERNEL):
-        reach[table[len(OFFSETS) - 1 - column]] += np.float32(weight)
-    touched = np.flatnonzero(reach[:-1])
-    frequency = reach[touched]
-    score[touched] += gain * frequency / (frequency + BASE_NORM + slope * lengths[touched])
-
-
-def _add_sitting(
-    score: Floats, whole: Floats, rows: UserRows, found: Rows, gain: np.float32, mean: float
-) -> None:
-    """One term's BM25 over sittings: to `score` for rows that stand alone, to `whole` for sittings of several."""
-    neighbours = rows.neighbours
-    slope = np.float32(K1 * SITTING_B / mean)
-    base = np.float32(K1 * (1 - SITTING_B))
-    numbers = neighbours.sitting[found]
-    lone = found[numbers < 0]
-    score[lone] += gain / (1 + base + slope * rows.features["length"][lone])
-    if len(lone) < len(found):
-        frequency = np.bincount(numbers[numbers >= 0], minlength=len(whole)).astype(np.float32)
-        whole += gain * frequency / (frequency + base + slope * neighbours.sitting_lengths)
 
 
 def _fact_signals(rows: UserRows, query: Query) -> dict[str, Floats]:
@@ -177,15 +136,6 @@ def _fact_signals(rows: UserRows, query: Query) -> dict[str, Floats]:
         for found in query.named_rows:
             named[found[facts["first_name"][found] == 0]] = True
         signals["name"] = named.astype(np.float32)
-        # What names them itself, and each row of a session in which one of them speaks.
-        neighbours, company = rows.neighbours, named.astype(np.float32)
-        speakers = neighbours.sitting[: rows.size][named]
-        attended = np.zeros(len(neighbours.sitting_lengths), dtype=bool)
-        attended[speakers[speakers >= 0]] = True
-        company[neighbours.linked] = attended[neighbours.linked_sittings]
-        signals["company"] = company
-    if query.asks_when:
-        signals["time"] = (facts["flags"] & Flag.TIME > 0).astype(np.float32)
     if query.spans:
         happened = facts["happened"]
         date = np.zeros(rows.size, dtype=np.float32)

@@ -141,16 +141,12 @@ _TIME = """
     ontem hoje amanhã mês ano dia gisteren vandaag morgen maand jaar dag geleden
     вчера сегодня завтра неделя неделю месяц год назад день
 """
-_WHEN = "when wann quand cuándo cuando quando wanneer när når milloin kiedy kdy mikor când когда коли"
 _SELF = """i my me mine myself ich mein meine mir mich je mon ma mes moi yo mi io mio mia eu meu minha ik mijn jag jeg
     я мой мне"""
 _OTHER = "you your yours du dein deine tu ton te tuo tua você jij jouw ты твой"
 
 TIME_WORDS = frozenset(_TIME.split())
 """Words by which a text says when something was."""
-
-WHEN_WORDS = frozenset(_WHEN.split())
-"""Words by which a question asks for a time."""
 
 SELF_WORDS = frozenset(_SELF.split())
 OTHER_WORDS = frozenset(_OTHER.split())
