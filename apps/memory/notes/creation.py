@@ -87,8 +87,9 @@ def notes_store(user_id: UUID, drafts: Sequence[dict[str, Any]], change: Change)
     for draft in drafts:
         priority, decay_rate = TIER_DEFAULTS[Tier(draft.get("tier", Tier.LONG_TERM))]
         values = {"priority": priority, "decay_rate": decay_rate, "tags": [], **draft}
-        typed = bool(values.get("occasions")) and change.by_hand
-        values |= occasions_made(values, typed=typed, trust=change.words, language=language)
+        if "occasions_wait" not in values:  # many notes have them before the transaction begins
+            typed = bool(values.get("occasions")) and change.by_hand
+            values |= occasions_made(values, typed=typed, trust=change.words, language=language)
         notes.append(
             Memory(
                 user_id=user_id,
