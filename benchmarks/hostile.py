@@ -174,8 +174,8 @@ def _core() -> list[Subject]:
 
 
 def _search() -> list[Subject]:
-    from apps.search.bearing import gist_of
     from apps.search.features import text_flags
+    from apps.search.proactive.gist import gist_of
     from apps.search.ranking.query import MAX_QUERY_CHARS
     from apps.search.selectors import plain
     from apps.search.text.analysis import detect_language, document_terms, split_words

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import timedelta
+from functools import partial
 from itertools import groupby
 from uuid import UUID
 
@@ -16,6 +17,7 @@ from apps.search.embedders.base import Embedder, EmbedderDown, EmbedderRefused, 
 from apps.search.embedders.deadline import answered_within
 from apps.search.embedders.engines import static_embedder
 from apps.search.models import EmbeddingSpace, IndexOwner, Passage, Tombstone
+from apps.search.proactive.concern import encoder_lesson, example_messages
 from apps.search.spaces import Role, embedder_asked, encoder_name, is_resting, note_down, note_up
 
 logger = logging.getLogger(__name__)
@@ -43,7 +45,10 @@ def sweep_vectors() -> None:
     """The worker's catching up; an encoder that is down is tried again later."""
     base_fill(Passage.objects.filter(vector=None))
     name = encoder_name()
-    if not name or is_resting(name) or not side_waiting(name):
+    if not name or is_resting(name):
+        return
+    learnt = EmbeddingSpace.objects.filter(role=Role.SIDE, name=name, concern__isnull=False)
+    if learnt.exists() and not side_waiting(name):
         return
     try:
         side_fill(name, limit=2048)
@@ -110,6 +115,7 @@ def side_fill(
         batch = sorted(_bounded(oldest), key=lambda row: (row[1], row[0]))
         if not batch:
             _check_still(space)
+            _learn_concern(embedder, space)
             break
         vectors = _embed(embedder, [text for _, _, text in batch], space.dimension)
         halves = [half.tobytes() for half in np.asarray(vectors, dtype="<f2")]
@@ -161,6 +167,18 @@ def _check_still(space: EmbeddingSpace) -> None:
     """Raises Conflict where the space has been removed, for another encoder's."""
     if not EmbeddingSpace.objects.filter(pk=space.pk).exists():
         raise Conflict(REPLACED)
+
+
+def _learn_concern(embedder: Embedder, space: EmbeddingSpace) -> None:
+    """Have the space learn by example which messages concern the user; once, and last: recall does without."""
+    if space.concern is not None:
+        return
+    texts, personal = example_messages()
+    batches = [texts[start : start + BATCH] for start in range(0, len(texts), BATCH)]
+    vectors = [_answer(embedder, partial(embedder.embed_queries, batch)) for batch in batches]
+    if all(rows.shape[1] == space.dimension for rows in vectors):
+        lesson = encoder_lesson(np.concatenate(vectors), personal).astype("<f4").tobytes()
+        EmbeddingSpace.objects.filter(pk=space.pk).update(concern=lesson)
 
 
 def side_empty() -> None:

@@ -29,6 +29,10 @@ class EmbeddingSpace(models.Model):
     document_prefix = models.CharField(max_length=200, blank=True)
     noise = models.FloatField(help_text="Cosine of unrelated texts: calibrated similarity 0.")
     match = models.FloatField(help_text="Cosine of texts that say the same: calibrated similarity 1.")
+    concern = models.BinaryField(
+        null=True,
+        help_text="What its vectors tell of messages that concern the user, once that is learnt.",
+    )
     created_at = models.DateTimeField(auto_now_add=True)
 
     def __str__(self) -> str:

@@ -37,6 +37,7 @@ class Use(Enum):
 _down: dict[str, float] = {}
 _vectors: OrderedDict[tuple[int, Use, bytes], Vector] = OrderedDict()
 """By side space, use and digest of the text: the words of a question do not stay in memory."""
+_lessons: dict[int, Vector] = {}
 _lock = threading.Lock()
 
 
@@ -72,6 +73,18 @@ def side_query(space: Space | None, text: str) -> Vector | None:
     """`side_queries` of one question."""
     vectors = side_queries(space, [text])
     return None if vectors is None else np.asarray(vectors[0])
+
+
+def side_lesson(space: Space | None) -> Vector | None:
+    """What the encoder's vectors teach of messages that concern the user (`proactive.concern`); None before they did."""
+    if space is None:
+        return None
+    if space.id not in _lessons:
+        learnt = EmbeddingSpace.objects.filter(pk=space.id).values_list("concern", flat=True).first()
+        if learnt is None:
+            return None
+        _lessons[space.id] = np.frombuffer(learnt, dtype="<f4")
+    return _lessons[space.id]
 
 
 def base_documents(texts: Sequence[str]) -> Matrix | None:

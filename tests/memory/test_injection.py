@@ -48,7 +48,7 @@ def relevance(monkeypatch: pytest.MonkeyPatch) -> Relevance:
             )
             for note, value in sorted(of.items(), key=lambda item: -item[1])
         ]
-        monkeypatch.setattr(injection, "bearing", lambda *args, **options: hits)
+        monkeypatch.setattr(injection, "recall", lambda *args, **options: hits)
 
     return say
 
@@ -367,7 +367,7 @@ def test_a_note_corrected_since_it_was_shown_is_shown_anew(
         note(alice, "The router stands in the hall closet."),
     )
     long = note(alice, "The router manual: " + " ".join(f"step{number} press" for number in range(300)))
-    items = [item.to_json() for item in surface(alice.pk, ["Where is the router and its manual?"]).items]
+    items = [item.to_json() for item in surface(alice.pk, ["Where is our router?"]).items]
     assert still_shown(alice.pk, items) == {kept.pk, made.pk, long.pk}
     memory_update(user_id=alice.pk, memory_id=made.pk, content="The router stands in the kitchen.")
     shown = still_shown(alice.pk, items)

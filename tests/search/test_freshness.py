@@ -12,7 +12,6 @@ from django.db import connection, transaction
 
 from apps.accounts.models import User
 from apps.search.backends import backend
-from apps.search.bearing import bearing
 from apps.search.documents import Scope, Source
 from apps.search.embedders.engines import OllamaEmbedder
 from apps.search.filling import sweep_tombstones, sweep_vectors
@@ -20,6 +19,7 @@ from apps.search.index import cache
 from apps.search.index.cache import index_open
 from apps.search.index.rows import UserRows
 from apps.search.models import IndexOwner, Passage, Tombstone
+from apps.search.proactive.recall import recall
 from apps.search.selectors import search, similar
 from apps.search.services import documents_remove
 from tests.peers.ollama_server import OllamaPeer
@@ -238,6 +238,6 @@ def test_a_slow_embedder_holds_up_nobody_who_searches_by_words(alice: User, olla
         patch.setattr(OllamaEmbedder, "_embed", slow)
         search(alice.pk, "Which car?")
         similar(alice.pk, "The car is blue")
-        bearing(alice.pk, ["Where is my car?"], top_k=3, scope=Scope())
+        recall(alice.pk, ["Where is my car?"], top_k=3, scope=Scope())
     assert held
     assert not any(held)

@@ -14,9 +14,10 @@ from apps.memory.models import Memory, Status
 from apps.memory.notes.changes import access_record
 from apps.memory.notes.selectors import memories_by_id, standing_notes
 from apps.memory.similarity import NOTES
-from apps.search.bearing import bearing
 from apps.search.documents import Hit
+from apps.search.proactive.recall import recall
 
+from .about_user import asks_about_user, notes_about_user
 from .block import (
     NOTE_TOKENS,
     Item,
@@ -61,12 +62,16 @@ def surface(
     now, talk = now or timezone.now(), recent_texts[-RECENT_TEXTS:]
     standing = _standing(user_id, exclude_ids, now)
     scope = replace(NOTES, exclude_ids=frozenset([*exclude_ids, *(item.id for item in standing)]))
-    hits = bearing(user_id, talk, top_k=CANDIDATES, scope=scope, least=LEAST_RELEVANCE)
-    items: list[Item] = [*_relevant(user_id, hits, now)]
+    items: list[Item] = []
+    if talk and asks_about_user(talk[-1]):
+        items += notes_about_user(user_id, now=now, exclude_ids=scope.exclude_ids)
+    else:
+        hits = recall(user_id, talk, top_k=CANDIDATES, scope=scope, least=LEAST_RELEVANCE)
+        items += _relevant(user_id, hits, now)
     if conversation_id is not None:
         unread = unread_scope(user_id, other_than=conversation_id, exclude_ids=exclude_ids)
         hits = (
-            bearing(user_id, talk, top_k=NEWEST_WINDOWS, scope=unread, least=THRESHOLD) if unread else []
+            recall(user_id, talk, top_k=NEWEST_WINDOWS, scope=unread, least=THRESHOLD) if unread else []
         )
         items += [SurfacedWords(hit, shortened(hit.text, NOTE_TOKENS), hit.score) for hit in hits]
     surfaced = composed_in(user_id, conversation_id, items, first=standing, now=now)

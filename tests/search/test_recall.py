@@ -3,9 +3,9 @@
 import pytest
 
 from apps.accounts.models import User
-from apps.search.bearing import bearing
 from apps.search.documents import Hit, Scope, Source
 from apps.search.filling import sweep_vectors
+from apps.search.proactive.recall import EVIDENCE, recall
 from tests.peers.ollama_server import OllamaPeer
 
 from .conftest import save, say
@@ -33,7 +33,7 @@ def up(user: User, *talk: str, **options: object) -> list[str]:
 
 def hits(user: User, *talk: str, **options: object) -> list[Hit]:
     asked: dict[str, object] = {"top_k": 10, "scope": NOTES, "least": ABOUT, **options}
-    return bearing(user.pk, talk, **asked)  # type: ignore[arg-type]
+    return recall(user.pk, talk, **asked)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("number", [1, 4, len(LIFE)])
@@ -94,7 +94,7 @@ def test_a_word_in_another_form_is_enough_where_it_is_all_that_is_asked(alice: U
     save(alice, *LIFE, "Deploys go through GitHub Actions to the host atlas.")
     (hit,) = hits(alice, "How do I deploy?")
     assert hit.text.startswith("Deploys go")
-    assert hit.parts["words"] == hit.score
+    assert hit.causes.words == ("deploy",)
 
 
 def test_words_that_are_cut_into_the_same_pieces_are_not_alike(alice: User) -> None:
@@ -102,9 +102,7 @@ def test_words_that_are_cut_into_the_same_pieces_are_not_alike(alice: User) -> N
     assert up(alice, "Do you know any joke?") == []  # "jo-ke" and the friend called Jo
 
 
-@pytest.mark.parametrize(
-    "message", ["What could I give her?", "And when is it?", "Who else comes there?"]
-)
+@pytest.mark.parametrize("message", ["What could I give her?", "And when is it?", "And who comes?"])
 def test_a_message_that_leans_on_the_talk_takes_it_in(alice: User, message: str) -> None:
     save(alice, *LIFE)
     assert up(alice, message) == []
@@ -135,14 +133,14 @@ def test_what_is_excluded_stays_away_and_other_sources_too(alice: User, bob: Use
     assert up(bob, message) == []
 
 
-def test_relevance_is_a_share_and_so_are_its_parts(alice: User) -> None:
+def test_a_score_is_a_share_and_its_parts_say_what_speaks_for_it(alice: User) -> None:
     save(alice, *LIFE)
     every = hits(alice, "Can I eat the shellfish paella tonight?", least=0.0)
     assert len(every) == len(LIFE)
     for hit in every:
-        assert set(hit.parts) == {"meaning", "words"}
-        assert hit.score == max(hit.parts.values())
-        assert all(0 <= value <= 1 for value in hit.parts.values())
+        assert set(hit.parts) == set(EVIDENCE)
+        assert 0 <= hit.score <= 1
+        assert all(value >= 0 for value in hit.parts.values())
     assert [hit.score for hit in every] == sorted((hit.score for hit in every), reverse=True)
 
 

@@ -1,0 +1,334 @@
+"""The documents that a person would want in mind before answering a message, unasked; none rather than noise.
+
+A ranking always has a best; whether the best is any good is another question. So each document is weighed against nothing at
+all: the log-odds of what speaks for it, against those of a message that nothing known matters to, and against the best there is.
+
+For a document speak: how far its cosine with the message, or with one clause of it, stands out of what chance would give
+(standard deviations above the best of as many bells, sqrt(2 ln n) for n documents; of few, the calibration of the space says what
+chance is), in the bundled vectors and in the encoder's; the share of what the message tells that it says in the same words;
+and both again for the occasions on which it matters. For nothing speak: that the message does not sound as if its answer
+depended on the user (`concern`), and that it stands for itself although a talk went before.
+
+The weights are fitted by `manage.py benchmark calibrate` to one half of the labelled people of `benchmarks/people/` and to the
+messages of `messages/`: the conditional likelihood of what is wanted, where "nothing" is one of the choices. They are fitted
+twice, with and without an encoder.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+import numpy as np
+from django.utils import timezone
+from numpy.typing import NDArray
+
+from apps.search.backends import Head
+from apps.search.causes import explained
+from apps.search.documents import Causes, Hit, Scope
+from apps.search.embedders.base import Matrix, QueryWeights
+from apps.search.embedders.vocabulary import can_read
+from apps.search.index.cache import index_open
+from apps.search.index.occasions import Nearest, Nearness, nearest
+from apps.search.index.rows import UserRows
+from apps.search.proactive.concern import concern_of, encoder_concern
+from apps.search.proactive.gist import Gist, gist_of
+from apps.search.ranking.query import languages_of
+from apps.search.ranking.relevance import Found, Scale, best_places, hits_for
+from apps.search.ranking.signals import allowed_rows
+from apps.search.spaces import base_query, side_lesson, side_queries
+from apps.search.text.analysis import split_words, stems
+
+Floats = NDArray[np.float32]
+Rows = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+RIVALS = 20
+"""So many of the best documents are looked at; what is far behind them is noise."""
+NEAREST = 200  # occasions that are measured
+PRIOR = 20
+"""The calibration of a space counts like so many documents."""
+SPREAD_SHARE = 0.1
+"""The standard deviation of chance cosines, as a share of the way from noise to match."""
+FARTHEST = 3.0
+"""A cosine so many standard deviations above noise is no chance and counts as if it were no higher: where ten notes are
+about one matter, each of them still stands out."""
+MARGIN = 8
+"""Chance is allowed so many documents more than there are: of two notes the better is no good for being better."""
+LEAST, MOST, MOST_OCCASION = -2.5, 2.5, 3.0
+"""Standing out less or more than this tells no more."""
+ALL_WORDS, TELLING = 0.8, 0.7
+"""A document that has so much of what the message tells, where that is enough to tell something, is about it whatever its
+vector says."""
+
+EVIDENCE = ("meaning", "words", "occasion", "occasion_words", "encoder", "encoder_occasion")
+"""What speaks for a document, and the parts of a hit."""
+MEANING, WORDS, OCCASION, OCCASION_WORDS, ENCODED, ENCODED_OCCASION = range(len(EVIDENCE))
+AGAINST = ("nothing", "lean", "concern", "encoder_concern")
+"""What speaks for nothing at all: always, of a message that leans on its talk, of one that concerns the user."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Log-odds for each standard deviation, or for all of a message's words; `threshold` is that of a note to bring up."""
+
+    evidence: tuple[float, ...]
+    against: tuple[float, ...]
+    threshold: float
+
+
+STATIC = Weights((1.1, 3.5, 0.6, 1.4, 0.0, 0.0), (0.9, -2.4, -5.0, 0.0), -0.5)
+ENCODER = Weights((0.0, 2.9, 0.0, 1.4, 1.5, 0.8), (0.3, -1.9, -3.7, -2.1), -0.7)
+RIVALRY = 1.5
+"""How much a better one weighs against a document, beside nothing at all."""
+STEEPNESS = 2.0
+"""How fast a score rises with the odds: so that a note of importance 5 needs about half of those of one of importance 3."""
+ABOUT = 0.45
+"""The score of a document at the threshold; below it is noise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What speaks for the best documents, (documents, EVIDENCE), and for nothing at all, (AGAINST,).
+
+    `passages` are their ids, `free` says which of them the scope does not exclude; `occasions` are the nearest of each.
+    """
+
+    evidence: Floats
+    against: Floats
+    passages: Rows
+    free: Mask
+    occasions: tuple[str, ...]
+    weights: Weights
+
+
+def recall(
+    user_id: UUID, talk: Sequence[str], *, top_k: int, scope: Scope, least: float = 0.0
+) -> list[Hit]:
+    """The documents that matter to the newest message of a talk, at most `top_k`, with a score of at least `least`.
+
+    `talk` is oldest first; the last three messages count, the older two as far as the newest leans on them. The
+    `score` of the hits, 0..1, is comparable between messages: 0.45 separates what should be brought up from noise.
+    `parts` are the log-odds that speak for a hit. What the scope excludes is not found, but nothing worse comes up in its stead.
+    """
+    seen = observe(user_id, talk, scope)
+    if seen is None:
+        return []
+    scores = scores_of(seen)
+    parts = seen.evidence * np.asarray(seen.weights.evidence, dtype=np.float32)
+    order = [
+        place
+        for place in np.argsort(-scores, kind="stable").tolist()
+        if seen.free[place] and scores[place] >= least
+    ]
+    found: dict[int, tuple[Found, Causes]] = {}
+    for place in order[:top_k]:
+        passage, spoken = int(seen.passages[place]), parts[place]
+        named = {
+            name: round(max(float(part), 0.0), 4) for name, part in zip(EVIDENCE, spoken, strict=True)
+        }
+        occasion = seen.occasions[place] if _by_occasion(spoken) else ""
+        found[passage] = Found(passage, round(float(scores[place]), 4), named), Causes(occasion=occasion)
+    hits = hits_for(user_id, [one for one, _ in found.values()])
+    return explained(talk[-1], [replace(hit, causes=found[hit.passage_id][1]) for hit in hits])
+
+
+def scores_of(seen: Observed) -> NDArray[np.float64]:
+    """The score of each document: its odds against nothing at all and against the best, brought to 0..1."""
+    total = seen.evidence.astype(np.float64) @ np.asarray(seen.weights.evidence)
+    nothing = float(seen.against.astype(np.float64) @ np.asarray(seen.weights.against))
+    best = float(total.max())
+    # The better one is no rival of itself.
+    ahead = np.exp(np.clip(best - nothing, -30, 30)) - np.exp(np.clip(total - nothing, -30, 30))
+    odds = total - nothing - np.log1p(RIVALRY * ahead)
+    above = STEEPNESS * (odds - seen.weights.threshold)
+    return np.asarray(1 / (1 + np.exp(math.log(1 / ABOUT - 1) - above)))
+
+
+def observe(user_id: UUID, talk: Sequence[str], scope: Scope) -> Observed | None:
+    """What speaks for the documents within a scope; None where there is nothing to look for or in."""
+    question = _question(user_id, talk)
+    if question is None:
+        return None
+    everything = replace(scope, exclude_ids=())
+    base, side = question.base, question.side
+    occasions = nearest(user_id, base=base, side=side, top_k=NEAREST, scope=everything)
+    with index_open(user_id) as opened:
+        if opened is None:
+            return None
+        rows, now = opened[1], timezone.now()
+        among = allowed_rows(rows, everything, now=now)
+        if not among.any():
+            return None
+        evidence = np.zeros((rows.size, len(EVIDENCE)), dtype=np.float32)
+        _add_likeness(evidence, rows, question, among)
+        _add_words(evidence, rows, question)
+        phrases = _add_occasions(evidence, rows, occasions, question)
+        weights = ENCODER if side is not None and rows.side is not None else STATIC
+        total = evidence @ np.asarray(weights.evidence, dtype=np.float32)
+        total[~among] = -np.inf
+        places = best_places(total, rows, RIVALS)
+        return Observed(
+            evidence[places],
+            question.against,
+            rows.ids[places],
+            allowed_rows(rows, scope, now=now)[places],
+            tuple(phrases.get(document, "") for document in rows.features["document"][places].tolist()),
+            weights,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """A message as it is looked for: the whole and its clauses in both spaces, a row each; None where a space cannot tell.
+
+    `against` is what speaks for nothing at all, (AGAINST,).
+    """
+
+    head: Head
+    languages: Sequence[str]
+    gist: Gist
+    base: Matrix | None
+    side: Matrix | None
+    against: Floats
+
+
+def _question(user_id: UUID, talk: Sequence[str]) -> _Question | None:
+    if not talk or not talk[-1].strip():
+        return None
+    with index_open(user_id) as opened:
+        if opened is None or not opened[1].living:
+            return None
+        head, languages = opened[0], languages_of(talk[-1], opened[1])
+    gist = gist_of(talk, languages)
+    if not gist.words:
+        return None
+    # Not while the index is locked: an encoder may take long.
+    queries, base = gist.queries, None
+    if can_read(gist.words):
+        vectors = [base_query(text, QueryWeights(words, 1.0)) for text, words in queries]
+        base = np.stack([one for one in vectors if one is not None]) if vectors[0] is not None else None
+    # The newest message last: where it leans on the talk it is not among them by itself.
+    side = side_queries(head.side, [*(text for text, _ in queries), gist.newest])
+    sounds = concern_of(gist.newest)
+    encoded = None if side is None else encoder_concern(side_lesson(head.side), side[-1])
+    against = [1.0, gist.lean, sounds, sounds if encoded is None else encoded]
+    beside = None if side is None else side[:-1]
+    return _Question(head, languages, gist, base, beside, np.array(against, dtype=np.float32))
+
+
+def _add_likeness(evidence: Floats, rows: UserRows, question: _Question, among: Mask) -> None:
+    """Fill in how far each row stands out as like the message, or one of its clauses, in both spaces."""
+    head = question.head
+    embedded = among & rows.embedded[: rows.size]
+    cosines = [rows.cosines(query) for query in question.base] if question.base is not None else []
+    near = [_standing_out(cosine, cosine[embedded], head.base) for cosine in cosines]
+    far: list[Floats] = []
+    if question.side is not None and head.side is not None:
+        for number, query in enumerate(question.side):
+            beside = rows.side_cosines(query, cosines[number] if cosines else None, among)
+            if beside is not None:
+                far.append(_standing_out(beside, beside[among], head.side))
+    evidence[:, MEANING] = np.clip(np.max(near, axis=0), LEAST, MOST) if near else LEAST
+    evidence[:, ENCODED] = np.clip(np.max(far, axis=0), LEAST, MOST) if far else LEAST
+
+
+def _standing_out(cosine: Floats, chance: Floats, scale: Scale) -> Floats:
+    """How far cosines are above the best that chance would give, in standard deviations of `chance`."""
+    spread = SPREAD_SHARE * (scale.match - scale.noise)
+    sample = np.minimum(chance.astype(np.float64), scale.noise + FARTHEST * spread)
+    weight = PRIOR + len(sample)
+    mean = (PRIOR * scale.noise + float(sample.sum())) / weight
+    variance = (PRIOR * spread**2 + float(((sample - mean) ** 2).sum())) / weight
+    expected = math.sqrt(2 * math.log(len(sample) + MARGIN))
+    return np.asarray((cosine - mean) / max(math.sqrt(variance), 1e-6) - expected, dtype=np.float32)
+
+
+def _add_words(evidence: Floats, rows: UserRows, question: _Question) -> None:
+    """Fill in the share, 0..1, of what the message tells that each row says in the same words."""
+    content = question.gist.content
+    substance = sum(content.values())
+    shared = np.zeros(rows.size, dtype=np.float32)
+    for word, says in content.items():
+        if says:
+            forms = dict.fromkeys(
+                stem for language in question.languages for stem in stems([word], language)
+            )
+            shared[np.unique(np.concatenate([rows.posted(form) for form in forms]))] += np.float32(says)
+    if substance >= TELLING:
+        evidence[shared >= ALL_WORDS * substance, MEANING] = MOST
+    evidence[:, WORDS] = shared / max(substance, 1.0)
+    if question.base is None and question.side is None:
+        # All there is to go by: every fifth word in common is an even bet.
+        evidence[:, MEANING] = LEAST + (MOST - LEAST) * np.sqrt(evidence[:, WORDS])
+
+
+def _add_occasions(
+    evidence: Floats, rows: UserRows, found: Nearest, question: _Question
+) -> dict[int, str]:
+    """Fill in what occasions say for their documents; returns the nearest of each."""
+    evidence[:, OCCASION] = evidence[:, ENCODED_OCCASION] = LEAST
+    if not found.phrases:
+        return {}
+    near = _phrases_standing(found.base, question.head.base, found)
+    far = _phrases_standing(found.side, question.head.side, found)
+    best = np.maximum(near, far)
+    of_document: dict[int, list[int]] = {}
+    for place, phrase in enumerate(found.phrases):
+        of_document.setdefault(phrase.document, []).append(place)
+    texts = {
+        document: [found.phrases[place].text for place in places]
+        for document, places in of_document.items()
+    }
+    shared = _words_of_occasions(texts, question)
+    documents = rows.features["document"][: rows.size]
+    known = np.array(list(of_document), dtype=np.uint64)
+    for row in np.flatnonzero(np.isin(documents, known)).tolist():
+        places = of_document[int(documents[row])]
+        evidence[row, OCCASION], evidence[row, ENCODED_OCCASION] = near[places].max(), far[places].max()
+        evidence[row, OCCASION_WORDS] = shared.get(int(documents[row]), 0.0)
+    return {
+        document: found.phrases[max(places, key=best.__getitem__)].text
+        for document, places in of_document.items()
+    }
+
+
+def _words_of_occasions(texts: Mapping[int, Sequence[str]], question: _Question) -> dict[int, float]:
+    """What each document's occasions share of the message's words; a word of many documents' occasions tells less."""
+    languages = question.languages
+    said = {
+        document: {
+            stem
+            for text in each
+            for language in languages
+            for stem in stems(split_words(text), language)
+        }
+        for document, each in texts.items()
+    }
+    shared: dict[int, float] = {}
+    for word, says in question.gist.content.items():
+        forms = {stem for language in languages for stem in stems([word], language)}
+        those = [document for document, each in said.items() if not forms.isdisjoint(each)]
+        for document in those:
+            shared[document] = shared.get(document, 0.0) + says / math.sqrt(len(those))
+    return shared
+
+
+def _phrases_standing(near: Nearness | None, scale: Scale | None, found: Nearest) -> Floats:
+    """How far each found phrase stands out of what chance would give for as many as there are, in one space."""
+    if near is None or scale is None:
+        return np.full(len(found.phrases), LEAST, dtype=np.float32)
+    spread = SPREAD_SHARE * (scale.match - scale.noise)
+    weight = PRIOR + found.number
+    mean = (PRIOR * scale.noise + found.number * near.mean) / weight
+    variance = PRIOR * spread**2 + found.number * (near.deviation**2 + (near.mean - mean) ** 2)
+    above = (near.cosines - mean[:, None]) / np.sqrt(variance / weight)[:, None]
+    expected = math.sqrt(2 * math.log(found.number + MARGIN))
+    standing = np.clip(above.max(axis=0) - expected, LEAST, MOST_OCCASION)
+    return np.asarray(standing, dtype=np.float32)
+
+
+def _by_occasion(parts: Floats) -> bool:
+    """Whether a document was brought by an occasion more than by what it says."""
+    of_occasion = max(parts[OCCASION], parts[ENCODED_OCCASION]) + parts[OCCASION_WORDS]
+    return bool(of_occasion > max(parts[MEANING], parts[ENCODED]) + parts[WORDS])

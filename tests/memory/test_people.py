@@ -1,0 +1,66 @@
+"""The labelled people: enough of them, labels that name notes, and kinds of messages that are what the rules say."""
+
+from collections import Counter
+from datetime import UTC, datetime
+
+import pytest
+
+from apps.memory.occasions.phrases import MAX_OCCASIONS
+from benchmarks._people import HALVES, KINDS, Person, Said, content_stems, kind_of, people
+
+EVERYBODY = [person for half in HALVES for person in people(half)]
+
+
+def test_there_are_ten_people_of_five_a_half_with_notes_of_three_years() -> None:
+    english = [person for person in EVERYBODY if person.language == "en"]
+    assert len(english) == 10
+    assert {person.language for person in EVERYBODY} == {"en", "de", "es", "fr"}
+    notes = [note for person in english for note in person.notes]
+    assert len(notes) >= 120
+    first, last = min(note.written for note in notes), max(note.written for note in notes)
+    assert first < datetime(2024, 2, 1, tzinfo=UTC)
+    assert last > datetime(2026, 10, 1, tzinfo=UTC)
+    assert sum(len(person.messages) for person in english) >= 200
+
+
+@pytest.mark.parametrize("person", EVERYBODY, ids=lambda person: person.key)
+def test_labels_name_notes_and_idle_messages_want_none(person: Person) -> None:
+    keys = {note.key for note in person.notes}
+    assert len(keys) == len(person.notes)
+    for said in person.messages:
+        assert said.wanted | said.fitting <= keys
+        assert said.kind in KINDS
+        assert bool(said.wanted) == (said.kind != "idle")
+        assert len(said.talk) % 2 == 1
+    for note in person.notes:
+        assert 1 <= len(note.occasions) <= MAX_OCCASIONS
+        assert all(len(phrase) <= 60 for phrase in note.occasions)
+
+
+@pytest.mark.parametrize("person", EVERYBODY, ids=lambda person: person.key)
+def test_a_message_counts_as_what_its_words_make_it(person: Person) -> None:
+    notes = {note.key: note for note in person.notes}
+    for said in person.messages:
+        kind = kind_of(said, person)
+        if person.language != "en" or kind not in ("paraphrased", "oblique"):
+            continue
+        told = content_stems([said.talk[-1]], "en")
+        wanted = [notes[key] for key in said.wanted]
+        assert not told & content_stems((note.text for note in wanted), "en")
+        if kind == "oblique":
+            around = [text for note in wanted for text in (*note.tags, *note.occasions)]
+            assert not told & content_stems(around, "en")
+
+
+def test_a_message_that_shares_a_word_with_an_occasion_is_not_oblique() -> None:
+    person = next(person for person in EVERYBODY if person.language == "en")
+    note, phrase = next(
+        (note, phrase)
+        for note in person.notes
+        for phrase in note.occasions
+        if not content_stems([phrase], "en") & content_stems([note.text], "en")
+    )
+    near = Said("oblique", (phrase,), frozenset({note.key}), frozenset())
+    same = Said("oblique", (note.text,), frozenset({note.key}), frozenset())
+    assert (kind_of(near, person), kind_of(same, person)) == ("paraphrased", "direct")
+    assert Counter(said.kind for said in person.messages)["idle"] >= 8

@@ -1,0 +1,76 @@
+"""What sounds as if its answer depended on the user is told from what is the same for everybody."""
+
+import json
+
+import numpy as np
+import pytest
+
+from apps.search.proactive.concern import (
+    FOLDER,
+    IDLE,
+    PERSONAL,
+    concern_of,
+    encoder_concern,
+    encoder_lesson,
+    example_messages,
+    lesson_of,
+)
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.json")), ids=lambda path: path.stem)
+def test_each_language_teaches_with_as_many_messages_of_both_kinds_none_of_them_twice(path) -> None:  # type: ignore[no-untyped-def]
+    kinds = json.loads(path.read_text(encoding="utf-8"))
+    assert set(kinds) == {PERSONAL, IDLE}
+    plain = [text.casefold() for kind in kinds.values() for text in kind]
+    assert len(plain) == len(set(plain)) >= 250
+    assert abs(len(kinds[PERSONAL]) - len(kinds[IDLE])) < len(plain) / 20
+
+
+@pytest.mark.parametrize(
+    ("personal", "idle"),
+    [
+        ("what should I cook tonight?", "who invented the microwave?"),
+        ("book us a table somewhere nice", "translate 'good evening' into Italian"),
+        ("when does my sister's train get in?", "write a poem about trains"),
+        ("Was soll ich heute Abend kochen?", "Wer hat die Mikrowelle erfunden?"),
+        ("Qu'est-ce que je cuisine ce soir ?", "Qui a inventé le micro-ondes ?"),
+        ("¿Qué cocino esta noche?", "¿Quién inventó el microondas?"),
+    ],
+)
+def test_a_question_of_ones_own_sounds_more_personal_than_one_of_anybodys(
+    personal: str, idle: str
+) -> None:
+    assert concern_of(personal) > concern_of(idle)
+
+
+@pytest.mark.parametrize("text", ["", "   ", "?!", "🦞", "x" * 100_000, "\x00", "你好"])
+def test_any_text_has_a_finite_concern(text: str) -> None:
+    assert abs(concern_of(text)) < 10
+
+
+def test_messages_it_has_not_learnt_from_are_told_apart() -> None:
+    """Nine of ten pairs, one personal and one idle, each in a fold that the lesson has not seen."""
+    texts, personal = example_messages()
+    right = pairs = 0
+    for fold in range(5):
+        kept = [place for place in range(len(texts)) if place % 5 != fold]
+        lesson = lesson_of([texts[place] for place in kept], [personal[place] for place in kept])
+        rest = range(fold, len(texts), 5)
+        own = np.array([lesson.concern(texts[place]) for place in rest if personal[place]])
+        idle = np.array([lesson.concern(texts[place]) for place in rest if not personal[place]])
+        right += int((own[:, None] > idle).sum())
+        pairs += len(own) * len(idle)
+    assert right > 0.9 * pairs
+
+
+def test_an_encoder_learns_what_its_vectors_tell() -> None:
+    random = np.random.default_rng(1)
+    personal = [bool(number % 2) for number in range(200)]
+    vectors = random.normal(size=(200, 16)).astype(np.float32)
+    vectors[:, 0] += np.where(personal, 1.5, -1.5)
+    lesson = encoder_lesson(vectors, personal)
+    told = [encoder_concern(lesson, row) for row in vectors]
+    right = [value is not None and (value > 0) == own for value, own in zip(told, personal, strict=True)]
+    assert sum(right) > 180
+    assert encoder_concern(None, vectors[0]) is None
+    assert encoder_concern(lesson, np.zeros(15, dtype=np.float32)) is None  # of another encoder
