@@ -119,6 +119,11 @@ def test_a_removed_question_is_answered_by_nothing(alice: User) -> None:
     assert neighbours(alice).replies.size == 0
 
 
+def test_user_and_assistant_are_no_names_to_be_misspelt(alice: User) -> None:
+    say(alice, ("user", "I bought a kettle."), ("assistant", "Lovely."))
+    assert all("name" not in hit.parts for hit in search(alice.pk, "Which kettle did the usr buy?"))
+
+
 def test_neighbours_count_by_how_much_was_said_in_between(alice: User) -> None:
     words = [
         "anchor",

@@ -58,7 +58,9 @@ class Neighbours:
             return
         self.table[:, members] = -1
         self.weights[:, members] = 0
-        kept = ~np.isin(self.replies, members)
+        anew = np.zeros(len(rows), dtype=bool)
+        anew[members] = True
+        kept = ~anew[self.replies]
         pairs = [(self.replies[kept], self.asked[kept], self.shares[kept])]
         members = members[alive[members]]
         members = members[np.lexsort((rows["order"][members], rows["session"][members]))]

@@ -38,6 +38,7 @@ TIME_SHARE = 0.2
 """A word for a time says so much of what another word says: all kinds of things happen on a Friday."""
 ROLES = frozenset({"user", "assistant"})
 """Speakers of Izzy's own conversations, which are no names."""
+_ROLE_HASHES = frozenset(map(text_hash, ROLES))
 _WORD = re.compile(r"(?P<name>[^\W_]+)(?:['’]s\b)?", re.IGNORECASE)
 _SAYS = dict.fromkeys(TIME_WORDS, TIME_SHARE) | dict.fromkeys(CHATTER, 0.0)
 
@@ -142,8 +143,8 @@ def put_right(text: str, rows: UserRows) -> tuple[str, list[str]]:
 
     That is a word that no passage has and that is one edit from the name of one speaker.
     """
-    words = split_words(text)[:MAX_TERMS]
-    if not rows.names:
+    words, names = split_words(text)[:MAX_TERMS], rows.names - _ROLE_HASHES
+    if not names:
         return text, words
     languages, slips = languages_of(text, rows), 0
     for word in _content(words, languages):
@@ -152,7 +153,7 @@ def put_right(text: str, rows: UserRows) -> tuple[str, list[str]]:
         if len(_union(_forms(word, languages), rows)):
             continue
         slips += 1
-        meant = {name for name in one_edit_from(word) if text_hash(name) in rows.names}
+        meant = {name for name in one_edit_from(word) if text_hash(name) in names}
         if len(meant) == 1:
             (name,) = meant
             text = re.sub(rf"(?<!\w){re.escape(word)}(?!\w)", name, text, flags=re.IGNORECASE)

@@ -41,7 +41,7 @@ class Calibration:
     fall: float = 4.25
     evidence: float = 1.75
     rivals: float = 1.25
-    offset: float = -1.9
+    offset: float = -1.95
 
 
 CALIBRATION = Calibration()
