@@ -2,7 +2,7 @@
 
 Most of what people say to an assistant has nothing to do with what it knows of them: sums, translations, jokes, thanks, the
 capital of a country. They say it in other words than what concerns their own lives ("what should I…", "book us…", "when is
-Anna's…"). Some thousand messages of both kinds, written for this (`messages/*.json`, a file a language), teach single words and
+Anna's…"). Some thousands of messages of both kinds, written for this (`messages/*.json`, a file a language), teach single words and
 pairs of neighbours how much they tell: ridge regression on +1 and -1, a few hundredths of a second once a process. In a
 language without such a file all messages are alike.
 """
