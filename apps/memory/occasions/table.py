@@ -4,6 +4,7 @@ The kinds stand in `kinds/LANGUAGE.toml`, one file a language, which docs/memory
 where one of its cues is found, or two of those that are marked as hints. It gets the phrases of the best kinds, in turn.
 """
 
+import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ MAX_WORDS = 150
 """A note is known by its first so many words."""
 ENOUGH, HINT = 2, 1
 """A kind needs so much, which one cue is worth; and what a hint is worth."""
+SLOT = re.compile(r"\{(\w+)\}")
 SHORTEST = 2
 """Signs before or after the star of a cue that stands for part of a word."""
 
@@ -129,11 +131,9 @@ def _filled(phrases: Sequence[str], note: KnownWords) -> list[str]:
     """Phrases with the note's own words in their slots; without those whose slot stays empty or that get too long."""
     filled = []
     for phrase in phrases:
-        before, opening, rest = phrase.partition("{")
-        if opening:
-            name, _, after = rest.partition("}")
+        for name in SLOT.findall(phrase):
             word = note.first_of(name)
-            phrase = f"{before}{word}{after}" if word else ""
+            phrase = phrase.replace(f"{{{name}}}", word) if word else ""
         if 0 < len(phrase) <= MAX_OCCASION_CHARS:
             filled.append(phrase)
     return filled
