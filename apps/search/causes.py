@@ -6,7 +6,7 @@ from dataclasses import replace
 from apps.search.documents import Causes, Hit
 from apps.search.embedders.vocabulary import nearness
 from apps.search.text.analysis import detect_language, split_words, stems, stop_words
-from apps.search.text.talk import CHATTER
+from apps.search.text.words import CHATTER
 
 MOST_HITS = 20
 """As many of the best are looked at."""

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from apps.memory.models import Memory, Status, Tier, Trust
 from apps.memory.notes.selectors import holds_at, with_present_priority
-from apps.search.text.talk import CHATTER
+from apps.search.text.words import CHATTER
 
 from .block import LASTING, NOTE_TOKENS, SurfacedNote, shortened
 

@@ -11,14 +11,15 @@ from dataclasses import dataclass, field
 
 from apps.search.embedders.vocabulary import word_lengths
 from apps.search.text.analysis import MAX_TERMS, split_words, stop_words
-from apps.search.text.talk import (
+from apps.search.text.words import (
     ASKING_WORDS,
     CHATTER,
     GOING_ON_WORDS,
+    OTHER_WORDS,
     SOMEBODY_WORDS,
     SOMETHING_WORDS,
+    TIME_WORDS,
 )
-from apps.search.text.words import OTHER_WORDS, TIME_WORDS
 
 MAX_CHARS = 2000
 """So much of a message counts: its beginning."""

@@ -16,11 +16,16 @@ from apps.search.features import text_hash
 from apps.search.index.cache import index_open
 from apps.search.index.rows import UserRows
 from apps.search.spaces import base_query, encoder_name, side_query
-from apps.search.text.analysis import MAX_TERMS, detect_language, split_words, stems, stop_words
+from apps.search.text.analysis import (
+    MAX_TERMS,
+    detect_language,
+    one_edit_from,
+    split_words,
+    stems,
+    stop_words,
+)
 from apps.search.text.dates import DATE_WORDS, Span, named_dates
-from apps.search.text.slips import one_edit_from
-from apps.search.text.talk import CHATTER
-from apps.search.text.words import OTHER_WORDS, SELF_WORDS, TIME_WORDS
+from apps.search.text.words import CHATTER, OTHER_WORDS, SELF_WORDS, TIME_WORDS
 
 Rows = NDArray[np.int64]
 

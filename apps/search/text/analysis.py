@@ -1,9 +1,10 @@
-"""One analyser for documents and queries: words, their language, their stems."""
+"""One analyser for documents and queries: words, their language, their stems, and what a misspelt one may have been meant
+to be."""
 
 import re
 import threading
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 import snowballstemmer
@@ -156,3 +157,27 @@ def _fold(stem: str) -> str:
         sign for sign in unicodedata.normalize("NFD", stem) if not unicodedata.combining(sign)
     )
     return (bare or stem)[:MAX_TERM_CHARS]
+
+
+MIN_SLIP_CHARS, MAX_SLIP_CHARS = 3, 20
+"""Of the words that may be misspelt: shorter ones are one edit from anything, longer ones are no names."""
+_LATIN = "abcdefghijklmnopqrstuvwxyz"
+
+
+def one_edit_from(word: str) -> Iterator[str]:
+    """The words that differ from this casefolded one by a letter too many, missing, other or changed with the next.
+
+    The first letter stays: there people hardly ever slip. Letters are those of the Latin alphabet and the word's own,
+    so at most about 1,100 words; some come more than once.
+    """
+    if not MIN_SLIP_CHARS <= len(word) <= MAX_SLIP_CHARS or not word.isalpha():
+        return
+    letters = "".join(dict.fromkeys(_LATIN + word))
+    for place in range(1, len(word) + 1):
+        before, behind = word[:place], word[place:]
+        yield from (before + letter + behind for letter in letters)
+        if behind:
+            yield before + behind[1:]
+            yield from (before + letter + behind[1:] for letter in letters)
+        if len(behind) > 1:
+            yield before + behind[1] + behind[0] + behind[2:]
