@@ -174,7 +174,6 @@ def _core() -> list[Subject]:
 
 
 def _search() -> list[Subject]:
-    from apps.search.features import text_flags
     from apps.search.proactive.gist import gist_of
     from apps.search.ranking.query import MAX_QUERY_CHARS
     from apps.search.selectors import plain
@@ -187,7 +186,6 @@ def _search() -> list[Subject]:
         Subject('words of a text', split_words, 100000, words),
         Subject('stems of a text', document_terms, 100000, words),
         Subject('language of a text', detect_language, 100000, words),
-        Subject('flags of a passage', text_flags, 20000, ('19', '20', '1999', '?')),
         Subject('dates of a question', lambda text: named_dates(text, now=NOW, first=first, last=last), MAX_QUERY_CHARS, dates),
         Subject('dates: years, then days', lambda text: named_dates('1999 ' * (len(text) // 11) + 'jan 5 ' * (len(text) // 11), now=NOW, first=first, last=last), MAX_QUERY_CHARS),
         Subject('what a message is about', lambda text: gist_of([text, text, text], ['en']), 100000, words),

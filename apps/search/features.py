@@ -19,6 +19,8 @@ from apps.search.text.analysis import split_words
 SOURCE_CODES = {Source.MEMORY: 0, Source.CONVERSATION: 1, Source.FILE: 2, Source.CAPABILITY: 3}
 PARTS_PER_POSITION = 1 << 16
 _ASKS = re.compile("[?？؟]")
+END_CHARS = 60
+"""A passage asks something where so many characters at its end do."""
 
 DTYPE = np.dtype(
     [
@@ -71,7 +73,7 @@ def pack_features(
         last,
         min(len(terms), 0xFFFF),
         SOURCE_CODES[document.source],
-        text_flags(text),
+        Flag.QUESTION if _ASKS.search(text, max(len(text) - END_CHARS, 0)) else 0,
         int.from_bytes(language.encode()[:2].ljust(2, b"\0"), "little"),
     )
 
@@ -92,8 +94,3 @@ def speaker_hashes(speaker: str) -> tuple[int, int]:
 def text_hash(text: str, size: int = 4) -> int:
     """`size` bytes of a hash, never 0; of words that are casefolded four."""
     return int.from_bytes(blake2b(text.encode(), digest_size=size).digest(), "little") or 1
-
-
-def text_flags(text: str) -> int:
-    """Whether a passage ends by asking something."""
-    return int(Flag.QUESTION if _ASKS.search(text, max(len(text) - 60, 0)) else 0)

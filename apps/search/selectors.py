@@ -26,7 +26,7 @@ from apps.search.packing import candidates_for, pack
 from apps.search.ranking.query import MAX_QUERY_CHARS, query_prepare, understand
 from apps.search.ranking.relevance import best_places, found_in, hits_for, row_shares, share_of
 from apps.search.ranking.signals import allowed_rows, score_rows
-from apps.search.spaces import base_documents, encoder_name, side_documents, side_queries, side_space
+from apps.search.spaces import Use, base_documents, encoder_name, side_space, side_vectors
 from apps.search.text.analysis import DEFAULT_LANGUAGE, detect_language, split_words, stems, stop_words
 from apps.search.text.words import STOP_WORDS
 
@@ -88,7 +88,7 @@ def similar(
     if known is None or not text.strip():
         return []
     # Not while the index is locked: the encoder may take long.
-    base, side = base_documents([text]), side_documents(known.side, [text])
+    base, side = base_documents([text]), side_vectors(known.side, [text], Use.DOCUMENT)
     with index_open(user_id) as opened:
         if opened is None:
             return []
@@ -113,13 +113,15 @@ def similar(
 def similar_prepare(user_id: UUID, texts: Sequence[str]) -> None:
     """Have the encoder's vectors of texts ready that `similar` will be asked about one by one: it is asked once."""
     head = backend.head(user_id)
-    side_documents(head.side if head is not None else None, [text for text in texts if text.strip()])
+    side_vectors(
+        head.side if head is not None else None, [text for text in texts if text.strip()], Use.DOCUMENT
+    )
 
 
 def likenesses(texts: Sequence[str]) -> NDArray[np.float32]:
     """The calibrated similarity of each text with each, the mean of the spaces; zeros where no embedder answers."""
     space = side_space() if len(texts) > 1 else None
-    spaces = ((base_documents(texts), StaticEmbedder), (side_documents(space, texts), space))
+    spaces = ((base_documents(texts), StaticEmbedder), (side_vectors(space, texts, Use.DOCUMENT), space))
     shares = [
         share_of(vectors @ vectors.T, scale)
         for vectors, scale in spaces
@@ -148,7 +150,7 @@ def near_occasions(
     found = nearest(
         user_id,
         base=base_documents(texts),
-        side=side_queries(known.side, texts),
+        side=side_vectors(known.side, texts, Use.QUERY),
         scope=scope or EVERYTHING,
     )
     told = [

@@ -60,18 +60,9 @@ def base_query(text: str, weights: QueryWeights | None = None) -> Vector | None:
     return None if embedder is None else embedder.embed_query(text, weights)
 
 
-def side_queries(space: Space | None, texts: Sequence[str]) -> Matrix | None:
-    """The vectors of questions in the side space, a row each; None where the encoder cannot answer, or none is stored yet.
-
-    What was asked before is remembered, the others go to the encoder together: not while an index is locked. It is waited
-    for ANSWER_SECONDS at most.
-    """
-    return _side_vectors(space, texts, Use.QUERY)
-
-
 def side_query(space: Space | None, text: str) -> Vector | None:
-    """`side_queries` of one question."""
-    vectors = side_queries(space, [text])
+    """`side_vectors` of one question."""
+    vectors = side_vectors(space, [text], Use.QUERY)
     return None if vectors is None else np.asarray(vectors[0])
 
 
@@ -93,12 +84,13 @@ def base_documents(texts: Sequence[str]) -> Matrix | None:
     return None if embedder is None else embedder.embed_documents(texts)
 
 
-def side_documents(space: Space | None, texts: Sequence[str]) -> Matrix | None:
-    """The same of texts that are compared but not stored."""
-    return _side_vectors(space, texts, Use.DOCUMENT)
+def side_vectors(space: Space | None, texts: Sequence[str], use: Use) -> Matrix | None:
+    """The vectors of questions, or of texts that are compared but not stored, in the side space, a row each; None where the
+    encoder cannot answer, or none is stored yet.
 
-
-def _side_vectors(space: Space | None, texts: Sequence[str], use: Use) -> Matrix | None:
+    What was asked before is remembered, the others go to the encoder together: not while an index is locked. It is waited
+    for ANSWER_SECONDS at most.
+    """
     if space is None or not texts:
         return None
     keys = {text: (space.id, use, blake2b(text.encode(), digest_size=16).digest()) for text in texts}

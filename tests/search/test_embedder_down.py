@@ -159,8 +159,8 @@ def test_several_questions_go_to_it_together(alice: User, ollama: OllamaPeer) ->
     sweep_vectors()
     asked = len(ollama.requests)
     space = spaces.side_space()
-    one = spaces.side_queries(space, ["which car", "which colour"])
-    two = spaces.side_queries(space, ["which colour", "whose", "which colour"])
+    one = spaces.side_vectors(space, ["which car", "which colour"], spaces.Use.QUERY)
+    two = spaces.side_vectors(space, ["which colour", "whose", "which colour"], spaces.Use.QUERY)
     assert one is not None
     assert two is not None
     assert (one.shape, two.shape) == ((2, 64), (3, 64))
@@ -201,9 +201,12 @@ def test_under_an_unknown_name_the_bundled_vectors_serve(alice: User, settings: 
 def unbundled(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A platform that wordllama has no build for."""
     monkeypatch.setattr(static, "find_spec", lambda name: None)
-    engines._make.cache_clear()
+    caches = (engines._make, engines.static_embedder)
+    for each in caches:
+        each.cache_clear()
     yield
-    engines._make.cache_clear()
+    for each in caches:
+        each.cache_clear()
 
 
 @pytest.mark.usefixtures("unbundled")

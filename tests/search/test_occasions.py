@@ -48,7 +48,7 @@ def with_occasions(
 
 def near(user: User, *clauses: str, **options: Any) -> Nearest:
     vectors = np.stack([embedder_for("static").embed_documents([clause])[0] for clause in clauses])
-    side = spaces.side_queries(spaces.side_space(), list(clauses))
+    side = spaces.side_vectors(spaces.side_space(), list(clauses), spaces.Use.QUERY)
     return nearest(user.pk, base=vectors, side=side, **options)
 
 

@@ -8,6 +8,7 @@ A condition on `+user_id` is one that no index answers: without statistics SQLit
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC
+from itertools import chain
 from typing import Any
 from uuid import UUID
 
@@ -101,7 +102,7 @@ class SQLite:
     def read_removed(self, head: Head, after: int) -> Ids:
         """Ids of passages removed after a change."""
         sql = "SELECT passage_id FROM search_tombstone WHERE user_id = %s AND change > %s"
-        return _ids(_run(sql, head.user_id.hex, after))
+        return np.fromiter(chain.from_iterable(_run(sql, head.user_id.hex, after)), dtype=np.int64)
 
     def rows_insert(self, user_id: UUID, passages: Sequence[Passage]) -> None:
         """Write new passages with their full text; their `change` is set."""
@@ -126,12 +127,13 @@ class SQLite:
 
     def postings(self, owner: int, stem: Stem) -> Ids:
         """Ids of the owner's passages with a stem, ascending."""
-        return _ids(_run(_MATCH, _term(owner, stem)))
+        return np.fromiter(chain.from_iterable(_run(_MATCH, _term(owner, stem))), dtype=np.int64)
 
     def postings_matching(self, owner: int, words: Sequence[Sequence[Stem]], *, limit: int) -> Ids:
         """Ids of the owner's passages that have, of each word, at least one of its stems; the newest, newest first."""
         match = " AND ".join(f"({' OR '.join(_term(owner, stem) for stem in word)})" for word in words)
-        return _ids(_run(f"{_MATCH} ORDER BY rowid DESC LIMIT %s", match, limit))
+        rows = _run(f"{_MATCH} ORDER BY rowid DESC LIMIT %s", match, limit)
+        return np.fromiter(chain.from_iterable(rows), dtype=np.int64)
 
     def rows_fetch(self, user_id: UUID, ids: Sequence[int]) -> dict[int, Row]:
         """The user's passages among these ids."""
@@ -167,10 +169,6 @@ def _run(sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
         cursor.execute(sql, parameters)
         rows: list[tuple[Any, ...]] = cursor.fetchall()
     return rows
-
-
-def _ids(rows: Sequence[tuple[int]]) -> Ids:
-    return np.fromiter((row[0] for row in rows), dtype=np.int64, count=len(rows))
 
 
 def _term(owner: int, stem: Stem) -> str:

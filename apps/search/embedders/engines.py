@@ -223,8 +223,9 @@ def _make(name: str) -> Embedder:
     return factory(model)
 
 
+@cache
 def static_embedder() -> StaticEmbedder | None:
-    """The bundled embedder, None where wordllama has no build for the platform."""
+    """The bundled embedder, None where wordllama has no build for the platform; which it is stays so as long as the process."""
     try:
         embedder = embedder_for(StaticEmbedder.name)
     except EmbedderMissing:

@@ -78,7 +78,10 @@ def _opened(head: Head, kind: type[Index]) -> Iterator[Index]:
         _entries.move_to_end(key)
     with entry.lock:
         index = entry.index
-        if index is None or index.change != head.change or not _same_spaces(index, head):
+        spaces = (head.owner, head.base, head.side)
+        if index is not None and (index.owner, index.base, index.side_space) != spaces:
+            index = None
+        if index is None or index.change != head.change:
             if connection.in_atomic_block:
                 index = _read(kind, head)
             else:
@@ -107,10 +110,6 @@ def held_bytes() -> int:
         return sum(entry.bytes for entry in _entries.values())
 
 
-def _same_spaces(index: Index, head: Head) -> bool:
-    return (index.owner, index.base, index.side_space) == (head.owner, head.base, head.side)
-
-
 def _read(kind: type[Index], head: Head) -> Index:
     if kind is UserRows:
         return UserRows(head, backend.read_all(head))
@@ -121,9 +120,8 @@ def _refresh(index: Index | None, kind: type[Index], head: Head) -> Index:
     """The index with what changed since it was read; all of it anew where change numbers do not tell."""
     if (
         index is None
-        or not _same_spaces(index, head)
         or not head.tombstones_from <= index.change <= head.change
-        or index.dead * REBUILD_SHARE > max(index.size, 1000)
+        or (index.size - index.living) * REBUILD_SHARE > max(index.size, 1000)
     ):
         return _read(kind, head)
     removed = backend.read_removed(head, index.change)

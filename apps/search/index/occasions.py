@@ -81,7 +81,7 @@ def nearest(
     """The user's occasions within a scope that are nearest to any of some clauses, about `top_k`, with their exact cosines.
 
     `base` and `side` are the clauses' unit vectors in the two spaces, a row each; None where a space cannot tell
-    (`spaces.base_query`, `spaces.side_queries`). Only documents that are valid now are found.
+    (`spaces.base_query`, `spaces.side_vectors`). Only documents that are valid now are found.
     """
     with phrases_open(user_id) as opened:
         if opened is None or not opened[1].living:

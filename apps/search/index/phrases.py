@@ -27,7 +27,7 @@ class Phrases:
     def __init__(self, head: Head, batches: Iterable[Batch], *, now: datetime) -> None:
         self.owner, self.change = head.owner, head.change
         self.base, self.side_space = head.base, head.side
-        self.size = self.dead = 0
+        self.size = self.living = 0
         self.limits: dict[int, tuple[float, float]] = {}
         side_words = words_for(head.side.dimension) if head.side else 0
         self.ids = np.zeros(0, dtype=np.uint32)
@@ -45,10 +45,6 @@ class Phrases:
     @property
     def bytes(self) -> int:
         return sum(getattr(self, name).nbytes for name in self._ARRAYS)
-
-    @property
-    def living(self) -> int:
-        return self.size - self.dead
 
     def take(self, batches: Iterable[Batch], removed: Rows, change: int, *, now: datetime) -> None:
         """Bring the phrases up to `change`. Those already held are taken again for their vectors alone."""
@@ -74,7 +70,7 @@ class Phrases:
         self.ids[start:end] = batch.ids
         self.documents[start:end] = batch.features["document"]
         self.sources[start:end] = batch.features["source"]
-        self.size = end
+        self.size, self.living = end, self.living + end - start
         self._take_vectors(np.arange(start, end), batch)
         since, until = batch.features["valid_from"], batch.features["valid_to"]
         for place in np.flatnonzero((since > now.timestamp()) | np.isfinite(until)).tolist():
@@ -92,7 +88,7 @@ class Phrases:
         """Mark phrases dead; nothing of what they said stays in memory."""
         places = self._places(ids)
         places = places[places >= 0]
-        self.dead += len(places)
+        self.living -= len(places)
         for name in self._ARRAYS:
             getattr(self, name)[..., places] = 0
         for place in places.tolist():

@@ -37,8 +37,7 @@ class UserRows:
         self.owner = head.owner
         self.base, self.side_space = head.base, head.side
         self.change = head.change
-        self.size = 0
-        self.dead = 0
+        self.size = self.living = 0
         self.ascending = True
         self._order: Rows | None = None
         self._posted_bytes = 0
@@ -78,10 +77,6 @@ class UserRows:
         more = sum(each.bytes for each in (self.coarse, self.side) if each is not None)
         around = [value for value in vars(self.neighbours).values() if isinstance(value, np.ndarray)]
         return sum(array.nbytes for array in [*self._arrays(), *around]) + self._posted_bytes + more
-
-    @property
-    def living(self) -> int:
-        return self.size - self.dead
 
     def take(self, batch: Batch, removed: NDArray[np.int64], change: int) -> None:
         """Bring the rows up to `change`. Passages already held are taken again for their vectors alone."""
@@ -126,7 +121,7 @@ class UserRows:
         terms = np.where(spoken, batch.features["length"], NOTE_TERMS)
         asks = spoken & ((batch.features["flags"] & Flag.QUESTION) > 0)
         self.prior[start:end] = LENGTH_PRIOR * np.log1p(terms) + QUESTION_PRIOR * asks
-        self.size = end
+        self.size, self.living = end, self.living + end - start
         self._order = None
         self.neighbours.link(self.features[:end], np.arange(start, end), self.alive[:end])
         self._note(batch.features)
@@ -169,7 +164,7 @@ class UserRows:
         if not len(rows):
             return
         self.alive[rows] = False
-        self.dead += len(rows)
+        self.living -= len(rows)
         self.neighbours.link(self.features[: self.size], rows, self.alive[: self.size])
         self.vectors[rows] = 0
         self.embedded[rows] = False
@@ -225,7 +220,7 @@ class UserRows:
             rows = np.sort(places[places >= 0])
             if len(rows) and not prefix:
                 self._hold(term, rows)
-        return rows[self.alive[rows]] if self.dead else rows
+        return rows[self.alive[rows]] if self.living < self.size else rows
 
 
 COARSE_FROM = 20_000

@@ -36,7 +36,7 @@ from apps.search.proactive.gist import Gist, gist_of
 from apps.search.ranking.query import languages_of
 from apps.search.ranking.relevance import Found, Scale, best_places, hits_for
 from apps.search.ranking.signals import allowed_rows
-from apps.search.spaces import base_query, side_lesson, side_queries
+from apps.search.spaces import Use, base_query, side_lesson, side_vectors
 from apps.search.text.analysis import split_words, stems
 
 Floats = NDArray[np.float32]
@@ -209,7 +209,7 @@ def _question(user_id: UUID, talk: Sequence[str]) -> _Question | None:
         vectors = [base_query(text, QueryWeights(words, 1.0)) for text, words in queries]
         base = np.stack([one for one in vectors if one is not None]) if vectors[0] is not None else None
     # The newest message last: where it leans on the talk it is not among them by itself.
-    side = side_queries(head.side, [*(text for text, _ in queries), gist.newest])
+    side = side_vectors(head.side, [*(text for text, _ in queries), gist.newest], Use.QUERY)
     sounds = concern_of(gist.newest)
     encoded = None if side is None else encoder_concern(side_lesson(head.side), side[-1])
     against = [1.0, gist.lean, sounds, sounds if encoded is None else encoded]
