@@ -27,12 +27,13 @@ from .models import (
     Origin,
     PurgeReceipt,
     Status,
+    Trust,
 )
 from .notes.changes import memories_erase, memory_delete, memory_update
 from .notes.fields import clean_changes
 from .notes.revisions import Change
 
-BY_ADMIN = Change(actor=Origin.USER, reason="in the admin")
+BY_ADMIN = Change(actor=Origin.USER, trust=Trust.USER, reason="in the admin")
 EDITABLE = (
     *("content", "tier", "kind", "importance", "tags", "category", "occasions"),
     *("valid_from", "valid_to"),

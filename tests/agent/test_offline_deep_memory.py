@@ -6,7 +6,7 @@ from apps.accounts.models import User
 from apps.agent.offline.intents import Kind, intent_of
 from apps.agent.turn.events import ToolProgress
 from apps.core.db.pool import in_db
-from apps.memory.models import Trust
+from apps.memory.models import Origin, Trust
 from apps.memory.notes.creation import memory_create
 from apps.memory.notes.revisions import Change
 from tests.agent.test_offline_conversation import Conversation
@@ -37,7 +37,7 @@ def test_these_do_not(words: str) -> None:
 
 
 async def test_it_finds_what_was_noted_under_other_words(alice: User, offline: None) -> None:
-    page = Change(trust=Trust.UNTRUSTED)
+    page = Change(actor=Origin.USER, trust=Trust.UNTRUSTED)
     await in_db(
         memory_create, user_id=alice.pk, content="The user is allergic to shellfish.", tags=["allergy"]
     )

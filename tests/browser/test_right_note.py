@@ -79,7 +79,7 @@ AGE = """
 from datetime import timedelta
 from django.db import transaction
 from apps.memory.models import Memory
-from apps.memory.notes.indexing import notes_reindex
+from apps.memory.notes.creation import notes_reindex
 with transaction.atomic():
     notes = list(Memory.objects.unscoped().select_for_update().filter(pk__in={ids}).order_by("pk"))
     for number, note in enumerate(notes):

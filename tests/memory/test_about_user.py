@@ -7,7 +7,7 @@ import pytest
 from django.utils import timezone
 
 from apps.accounts.models import User
-from apps.memory.models import Memory, Trust
+from apps.memory.models import Memory, Origin, Trust
 from apps.memory.notes.changes import memory_archive
 from apps.memory.notes.revisions import Change
 from apps.memory.recall.about_user import MOST, REASON, asks_about_user, notes_about_user
@@ -91,7 +91,12 @@ def test_what_matters_most_and_lasts_comes_first(alice: User, bob: User, note: M
     errand = note(alice, "The user buys milk.", tier="short_term")
     long_ago = timezone.now() - timedelta(days=1200)
     Memory.objects.for_user(alice).filter(pk=nuts.pk).update(created_at=long_ago, updated_at=long_ago)
-    note(alice, "The user is a spy.", importance=5, change=Change(trust=Trust.UNTRUSTED))
+    note(
+        alice,
+        "The user is a spy.",
+        importance=5,
+        change=Change(actor=Origin.USER, trust=Trust.UNTRUSTED),
+    )
     put_away = note(alice, "The user lived in Graz.", importance=5)
     memory_archive(user_id=alice.pk, memory_id=put_away.pk)
     note(alice, "The user lives in Rome.", importance=5, valid_to=timezone.now() - timedelta(days=1))

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from apps.accounts.models import User
 from apps.core.db.pool import in_db
-from apps.memory.models import Memory, MemoryRevision, Origin
+from apps.memory.models import Memory, MemoryRevision, Origin, Trust
 from apps.memory.notes.changes import memories_erase, memory_delete, memory_update
 from apps.memory.notes.joining import memory_supersede
 from apps.memory.notes.revisions import Change
@@ -37,7 +37,7 @@ def aged(note: Memory, days: int) -> Memory:
     Memory.objects.unscoped().filter(pk=note.pk).update(created_at=made)
     for row in MemoryRevision.objects.unscoped().filter(memory=note).order_by("version"):
         MemoryRevision.objects.unscoped().filter(pk=row.pk).update(created_at=made + row.version * DAY)
-    from apps.memory.notes.indexing import notes_reindex
+    from apps.memory.notes.creation import notes_reindex
 
     fresh = Memory.objects.unscoped().get(pk=note.pk)
     notes_reindex(note.user_id, [fresh])
@@ -162,7 +162,7 @@ def test_a_superseded_note_is_found_as_of_its_time(alice: User, note: MakeNote) 
         user_id=alice.pk,
         memory_id=old.pk,
         content="The user lives in Oslo.",
-        change=Change(actor=Origin.USER),
+        change=Change(actor=Origin.USER, trust=Trust.USER),
         valid_from=since,
     )
     assert texts_at(alice, "lives", timezone.now() - 40 * DAY) == ["The user lives in Lisbon."]

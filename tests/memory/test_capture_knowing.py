@@ -5,7 +5,7 @@ from pytest_django import Settings
 
 from apps.accounts.models import User
 from apps.core.db.pool import in_db
-from apps.memory.models import Origin
+from apps.memory.models import Origin, Trust
 from apps.memory.notes.creation import memory_create
 from apps.memory.notes.revisions import Change
 from apps.memory.similarity import same_words
@@ -74,7 +74,7 @@ async def test_what_izzy_saved_during_the_turn_does_not_count_twice(
 ) -> None:
     """The same message cannot make a note more important that was saved from it."""
     one = said("My dog is called Rex.")
-    from_it = Change(actor=Origin.ASSISTANT, message_id=one.message_id)
+    from_it = Change(actor=Origin.ASSISTANT, trust=Trust.ASSISTANT, message_id=one.message_id)
     known = await in_db(
         lambda: memory_create(user_id=alice.pk, content="The user's dog is called Rex.", change=from_it)
     )

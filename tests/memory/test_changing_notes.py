@@ -10,7 +10,7 @@ from apps.accounts.models import User
 from apps.core.db.pool import in_db
 from apps.core.errors import Conflict, InvalidInput, NotFound
 from apps.core.ids import uuid7
-from apps.memory.models import Memory, MemoryRevision, Origin, Status
+from apps.memory.models import Memory, MemoryRevision, Origin, Status, Trust
 from apps.memory.notes import revisions
 from apps.memory.notes.changes import cycle_advance, memory_archive, memory_delete, memory_update
 from apps.memory.notes.joining import memory_supersede
@@ -30,7 +30,7 @@ def test_the_id_stays_and_the_old_text_is_out_of_search_at_once(alice: User, not
 
 def test_the_old_text_is_kept_in_the_history(alice: User, note: MakeNote) -> None:
     made = note(alice, "I am allergic to shellfish.", importance=5)
-    change = Change(actor=Origin.ASSISTANT, reason="corrected")
+    change = Change(actor=Origin.ASSISTANT, trust=Trust.ASSISTANT, reason="corrected")
     memory_update(
         user_id=alice.pk, memory_id=made.pk, change=change, content="Only prawns.", importance=4
     )
@@ -198,7 +198,12 @@ async def test_changes_at_the_same_time_all_happen_one_after_the_other(
 
 def test_a_long_reason_is_cut(alice: User, note: MakeNote) -> None:
     made = note(alice)
-    memory_update(user_id=alice.pk, memory_id=made.pk, change=Change(reason="r" * 500), content="New.")
+    memory_update(
+        user_id=alice.pk,
+        memory_id=made.pk,
+        change=Change(actor=Origin.USER, trust=Trust.USER, reason="r" * 500),
+        content="New.",
+    )
     assert note_history(alice.pk, made.pk)[0].reason == "r" * 200
 
 

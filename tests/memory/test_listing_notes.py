@@ -8,7 +8,7 @@ from django.utils import timezone
 from apps.accounts.models import User
 from apps.core.errors import IzzyError
 from apps.core.models import UnscopedQuery
-from apps.memory.models import Memory, Origin
+from apps.memory.models import Memory, Origin, Trust
 from apps.memory.notes.changes import access_record, memory_archive, memory_delete, memory_update
 from apps.memory.notes.joining import edge_create
 from apps.memory.notes.revisions import Change
@@ -28,7 +28,10 @@ def notes(alice: User, bob: User, note: MakeNote) -> dict[str, Memory]:
         "tea": note(alice, "Drinks green tea", tags=["Food", "drinks"], kind="preference", importance=2),
         "job": note(alice, "Works at the harbour", category="work", tier="short_term", importance=5),
         "cat": note(
-            alice, "The cat likes TEA boxes", tags=["pets"], change=Change(actor=Origin.ASSISTANT)
+            alice,
+            "The cat likes TEA boxes",
+            tags=["pets"],
+            change=Change(actor=Origin.ASSISTANT, trust=Trust.ASSISTANT),
         ),
     }
     for days, row in enumerate(reversed(made.values())):

@@ -209,7 +209,10 @@ def test_a_note_in_the_place_of_another_takes_over_what_the_user_wrote(
     alice: User, note: MakeNote
 ) -> None:
     typed, made = note(alice, ALLERGY, occasions=MINE), note(alice, ALLERGY)
-    for change in (Change(), Change(actor=Origin.EXTRACTION, trust=Trust.USER)):
+    for change in (
+        Change(actor=Origin.USER, trust=Trust.USER),
+        Change(actor=Origin.EXTRACTION, trust=Trust.USER),
+    ):
         newer = memory_supersede(
             user_id=alice.pk, memory_id=typed.pk, content=f"{NO_KIND} {change.actor}", change=change
         )

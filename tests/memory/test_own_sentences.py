@@ -105,7 +105,5 @@ def test_the_least_trust_counts(given: tuple[Trust, ...], least: Trust) -> None:
 
 
 def test_a_change_is_worth_what_its_actors_words_are() -> None:
-    assert Change(actor=Origin.API).by_hand
-    assert Change(actor=Origin.ASSISTANT).words == Trust.ASSISTANT
+    assert Change(actor=Origin.API, trust=Trust.USER).by_hand
     assert not Change(actor=Origin.USER, trust=Trust.UNTRUSTED).by_hand
-    assert Change(actor=Origin.IMPORT).words == Trust.UNTRUSTED

@@ -165,7 +165,7 @@ def test_undoing_works_where_the_newer_note_is_gone(alice: User, note: MakeNote)
 
 
 def test_the_trust_of_a_replacement_is_that_of_its_own_words(alice: User, note: MakeNote) -> None:
-    old = note(alice, "The user lives in Lisbon.", change=Change(trust=Trust.USER))
+    old = note(alice, "The user lives in Lisbon.", change=Change(actor=Origin.USER, trust=Trust.USER))
     assistants = Change(actor=Origin.EXTRACTION, trust=Trust.ASSISTANT)
     assert replace(alice, old, "The user lives in Oslo.", change=assistants).trust == Trust.ASSISTANT
 

@@ -10,7 +10,7 @@ from django.test import Client
 
 from apps.accounts.models import User
 from apps.accounts.services import preferences_update
-from apps.memory.models import Memory, MemoryRevision, Origin
+from apps.memory.models import Memory, MemoryRevision, Origin, Trust
 from apps.memory.notes.changes import memory_archive, memory_delete, memory_update
 from apps.memory.notes.joining import memory_supersede
 from apps.memory.notes.revisions import Change
@@ -60,7 +60,7 @@ def test_each_change_is_told_newest_first_with_what_it_changed(
         user_id=alice.pk,
         memory_id=made.pk,
         content="Plays go on Sundays",
-        change=Change(actor=Origin.ASSISTANT),
+        change=Change(actor=Origin.ASSISTANT, trust=Trust.ASSISTANT),
     )
     memory_update(user_id=alice.pk, memory_id=made.pk, importance=5, tags=["games"])
     memory_archive(user_id=alice.pk, memory_id=made.pk)
@@ -125,7 +125,7 @@ def test_it_can_be_narrowed_to_what_happened_to_which_kind_by_whom(
 ) -> None:
     note(alice, "Likes tea", kind="preference")
     fact = note(alice, "The flat is on the third floor", kind="fact")
-    by_izzy = Change(actor=Origin.ASSISTANT)
+    by_izzy = Change(actor=Origin.ASSISTANT, trust=Trust.ASSISTANT)
     memory_update(
         user_id=alice.pk, memory_id=fact.pk, content="The flat is on the fourth floor", change=by_izzy
     )

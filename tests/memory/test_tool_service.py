@@ -10,7 +10,7 @@ from apps.agent.selectors import ConversationTaint
 from apps.core.db.pool import in_db
 from apps.core.errors import InvalidInput, IzzyError, NotFound, TooLarge
 from apps.core.ids import parse_id, uuid7
-from apps.memory.models import Memory, MemoryRevision, Trust
+from apps.memory.models import Memory, MemoryRevision, Origin, Trust
 from apps.memory.notes.changes import cycle_advance, memory_archive, memory_update
 from apps.memory.notes.revisions import Change
 from apps.memory.notes.selectors import note_history, open_contradictions
@@ -130,7 +130,7 @@ async def test_who_saves_a_correction_is_told_what_it_makes_untrue(alice: User, 
     tools = Tools(user_id=alice.pk)
     old = await save(tools, "The user works as a nurse at the city hospital.")
     await save(tools, "The router stands in the hall.")
-    others = Change(trust=Trust.UNTRUSTED)
+    others = Change(actor=Origin.USER, trust=Trust.UNTRUSTED)
     await in_db(note, alice, "The user works as a nurse at the old hospital.", change=others)
     answer = await tools.call("memory_save", content="The user works as a teacher at the city school.")
     assert [one["note_id"] for one in answer["similar"]] == [old]

@@ -11,7 +11,7 @@ from apps.core.errors import InvalidInput, NotFound
 from apps.core.http.rest import Listed, UserView, operation
 from apps.core.http.shapes import Beside, page_of
 from apps.core.ids import parse_id
-from apps.memory.models import Memory, MemoryEdge, Origin
+from apps.memory.models import Memory, MemoryEdge, Origin, Trust
 from apps.memory.notes import selectors
 from apps.memory.notes.changes import memory_delete, memory_update
 from apps.memory.notes.creation import memory_bulk_create, memory_create
@@ -58,7 +58,7 @@ class NotesView(UserView):
     @property
     def change(self) -> Change:
         """A program came with a token, a person with the browser's session."""
-        return Change(actor=Origin.API if self.request.auth else Origin.USER)
+        return Change(actor=Origin.API if self.request.auth else Origin.USER, trust=Trust.USER)
 
     def note(self, memory_id: UUID) -> Memory:
         return selectors.memory_get(self.user_id, memory_id)

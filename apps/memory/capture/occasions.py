@@ -20,7 +20,7 @@ from apps.core.db.pool import in_db
 from apps.core.jobs.fair import users_by_turns
 from apps.core.jobs.leases import LeaseLost
 from apps.memory.models import CaptureLease, Memory, OccasionsBy, OccasionsWait, Status, Trust
-from apps.memory.notes.indexing import notes_reindex
+from apps.memory.notes.creation import notes_reindex
 from apps.memory.occasions.phrases import MAX_OCCASION_CHARS, MAX_OCCASIONS, usable_occasions
 from apps.memory.prompts import forced_input, model_answer
 from apps.search.selectors import said_often

@@ -60,12 +60,12 @@ def file_write(
     if file is not None and new:
         raise Conflict(f"Error: File {place} already exists", code="exists", field="path")
     if file is not None:
-        return _edit(file, content, change, trust=change.words)
+        return _edit(file, content, change, trust=change.trust)
     check_free(user_id, place)
     check_room(user_id)
     size = len(content.encode())
     file = MemoryFile(
-        user_id=user_id, path=place, content=content, size=size, origin=change.actor, trust=change.words
+        user_id=user_id, path=place, content=content, size=size, origin=change.actor, trust=change.trust
     )
     file.save(force_insert=True)
     files_index(user_id, [file])
@@ -154,7 +154,7 @@ def _rename(user_id: UUID, old: str, new: str, change: Change) -> list[MemoryFil
             message = f"Error: The path {path[:100]}… would be longer than {MAX_PATH_CHARS} characters."
             raise TooLarge(message, field="new_path", limit=MAX_PATH_CHARS)
         file.path, file.updated_at = clean_path(path, field="new_path"), now
-        file.trust = Trust.UNTRUSTED if change.words == Trust.UNTRUSTED else file.trust
+        file.trust = Trust.UNTRUSTED if change.trust == Trust.UNTRUSTED else file.trust
     MemoryFile.everything.bulk_update(files, ["path", "trust", "updated_at"], batch_size=BATCH)
     files_index(user_id, files)
     return files
@@ -172,7 +172,7 @@ def file_update(
     place = clean_path(path)
     if place != file.path:
         file = file_rename(user_id=user_id, old_path=file.path, new_path=place, change=change)[0]
-    return _edit(file, clean_file_text(text, field="file_text"), change, trust=change.words)
+    return _edit(file, clean_file_text(text, field="file_text"), change, trust=change.trust)
 
 
 def owner_lock(user_id: UUID) -> None:
@@ -202,7 +202,7 @@ def _edit(file: MemoryFile, content: str, change: Change, *, trust: Trust | None
     """Another content. `trust` is that of the whole of it; without it, of a part: the least of both counts."""
     if content == file.content:
         return file
-    trust = trust or least_trust(file.trust, change.words)
+    trust = trust or least_trust(file.trust, change.trust)
     return _put(file, (file.path, content, trust), FileAction.EDITED, change)
 
 

@@ -31,9 +31,8 @@ from apps.memory.trust import least_trust
 from apps.search.documents import Source
 from apps.search.services import documents_remove
 
-from .creation import proposal_instead
+from .creation import INDEXED_FIELDS, notes_reindex, proposal_instead
 from .fields import TIER_DEFAULTS, check_validity, clean_changes
-from .indexing import INDEXED_FIELDS, notes_reindex
 from .occasions import occasions_after, occasions_asked
 from .revisions import BY_USER, Change, note_state, revision_keep
 
@@ -115,7 +114,7 @@ def memory_update(
         if waiting is not None:
             return waiting
     if values.get("content", note.content) != note.content:
-        values["trust"] = Trust.USER if change.by_hand else least_trust(note.trust, change.words)
+        values["trust"] = Trust.USER if change.by_hand else least_trust(note.trust, change.trust)
     change_apply(note, values, Action.UPDATED, change)
     return note
 
@@ -212,7 +211,7 @@ def _archive_faded(user_id: UUID, archive_after: timedelta) -> int:
         importance__lte=MAX_IMPORTANCE_ARCHIVED,
     )
     ids = list(due.select_for_update().values_list("pk", flat=True)[:ARCHIVED_AT_ONCE])
-    change = Change(actor=Origin.ASSISTANT, reason="faded and unread")
+    change = Change(actor=Origin.ASSISTANT, trust=Trust.ASSISTANT, reason="faded and unread")
     for memory_id in ids:
         memory_archive(user_id=user_id, memory_id=memory_id, change=change)
     return len(ids)

@@ -1,6 +1,8 @@
-"""New notes, one or many, and which of them wait for the user's review."""
+"""New notes, one or many, which of them wait for the user's review, and the one place that turns notes into documents of the
+search index."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 from uuid import UUID
@@ -15,6 +17,7 @@ from apps.core.errors import InvalidInput, IzzyError, TooLarge
 from apps.memory.models import (
     Kind,
     Memory,
+    MemoryRevision,
     OccasionsBy,
     OccasionsWait,
     Proposal,
@@ -26,12 +29,13 @@ from apps.memory.models import (
 from apps.memory.models.base import folded
 from apps.memory.notes.selectors import current_cycle
 from apps.memory.occasions.table import occasions_by_rule
-from apps.search.services import documents_index, documents_prepare
+from apps.search.documents import Document, Facet, Label, Source
+from apps.search.selectors import labels_of
+from apps.search.services import documents_index, documents_prepare, documents_remove
 from apps.search.text.analysis import detect_language
 
 from .fields import BULK_LIMIT, TIER_DEFAULTS, clean_changes
-from .history import SEARCHABLE
-from .indexing import documents_of
+from .history import MAX_FORMER, SEARCHABLE, Span, spans_of
 from .revisions import BY_USER, Change
 
 INHERITED = ("tier", "kind", "importance", "tags", "category")
@@ -71,7 +75,7 @@ def memory_bulk_create(
         language = preferences_for(user_id).language
         for draft in cleaned:
             typed = bool(draft.get("occasions")) and change.by_hand
-            draft |= occasions_made(draft, typed=typed, trust=change.words, language=language)
+            draft |= occasions_made(draft, typed=typed, trust=change.trust, language=language)
         texts = [draft["content"] for draft in cleaned]
         phrases = [phrase for draft in cleaned for phrase in draft["occasions"]]
         documents_prepare(user_id=user_id, texts=texts, occasions=phrases)
@@ -89,12 +93,12 @@ def notes_store(user_id: UUID, drafts: Sequence[dict[str, Any]], change: Change)
         values = {"priority": priority, "decay_rate": decay_rate, "tags": [], **draft}
         if "occasions_wait" not in values:  # many notes have them before the transaction begins
             typed = bool(values.get("occasions")) and change.by_hand
-            values |= occasions_made(values, typed=typed, trust=change.words, language=language)
+            values |= occasions_made(values, typed=typed, trust=change.trust, language=language)
         notes.append(
             Memory(
                 user_id=user_id,
                 origin=change.actor,
-                trust=change.words,
+                trust=change.trust,
                 source_conversation_id=change.conversation_id,
                 source_message_id=change.message_id,
                 priority_cycle=cycle,
@@ -152,7 +156,7 @@ def status_for(*, user_id: UUID, trust: Trust, sensitive: bool = False) -> tuple
 @transaction.atomic
 def memory_submit(*, user_id: UUID, content: str, change: Change, **fields: object) -> Memory:
     """A new note that the user did not write by hand: active, or pending where it has to be reviewed."""
-    status, reason = status_for(user_id=user_id, trust=change.words, sensitive=change.sensitive)
+    status, reason = status_for(user_id=user_id, trust=change.trust, sensitive=change.sensitive)
     values = clean_changes({"content": content, **fields, "status": status})
     if status == Status.PENDING:
         values |= {"review_reason": reason, "proposed_action": Proposal.ADD}
@@ -166,7 +170,7 @@ def proposal_instead(
 
     `values` are cleaned. The same proposal, made again, is not made twice.
     """
-    status, reason = status_for(user_id=note.user_id, trust=change.words, sensitive=change.sensitive)
+    status, reason = status_for(user_id=note.user_id, trust=change.trust, sensitive=change.sensitive)
     if status != Status.PENDING:
         return None
     wanted = {"content": note.content} | {name: getattr(note, name) for name in INHERITED} | dict(values)
@@ -185,3 +189,99 @@ def proposal_instead(
         "proposed_fields": sorted(values),
     }
     return notes_store(note.user_id, [proposed], change)[0]
+
+
+INDEXED_FIELDS = frozenset(
+    {"content", "status", "tags", "category", "occasions", "valid_from", "valid_to"}
+)
+"""A change of one of these needs `notes_reindex`."""
+BATCH = 100
+
+
+def notes_reindex(user_id: UUID, notes: Sequence[Memory]) -> None:
+    """Bring the search index in step with changed notes, inside the caller's transaction.
+
+    What they said before stays findable as of its time.
+    """
+    hidden = [note.pk for note in notes if note.status not in SEARCHABLE]
+    if hidden:
+        documents_remove(user_id=user_id, source=Source.MEMORY, source_ids=hidden)
+    documents: list[Document] = []
+    for note in notes:
+        if note.status in SEARCHABLE:
+            *former, present = spans_of(note, _revisions(note))
+            documents += documents_of(note, present)
+            documents += [_past(note, span) for span in former[-MAX_FORMER:] if span.shown and span.end]
+    documents_index(user_id=user_id, documents=documents)
+
+
+def notes_catch_up() -> int:
+    """Index again the notes, of whoever, whose tags or category search does not know; returns how many.
+
+    In transactions of BATCH notes, from the oldest on; it may be ended and begun again at any time.
+    """
+    done, last = 0, None
+    labelled = Memory.objects.unscoped().filter(status__in=SEARCHABLE).exclude(tags=[], category="")
+    while True:
+        notes = labelled if last is None else labelled.filter(pk__gt=last)
+        batch = list(notes.order_by("pk")[:BATCH])
+        if not batch:
+            return done
+        last = batch[-1].pk
+        for user_id in {note.user_id for note in batch}:
+            done += _catch_up(user_id, [note.pk for note in batch if note.user_id == user_id])
+
+
+@transaction.atomic
+def _catch_up(user_id: UUID, memory_ids: Sequence[UUID]) -> int:
+    notes = list(Memory.objects.owned_by(user_id).select_for_update().filter(pk__in=memory_ids))
+    known = labels_of(user_id, Source.MEMORY, memory_ids)
+    behind = [note for note in notes if known.get(note.pk, ()) != labels_for(note.tags, note.category)]
+    if behind:
+        notes_reindex(user_id, behind)
+    return len(behind)
+
+
+def labels_for(tags: Sequence[str], category: str) -> tuple[Label, ...]:
+    """Search labels of a note beside its text."""
+    labels = [Label("tag", tag) for tag in tags]
+    return (*labels, Label("category", category)) if category else tuple(labels)
+
+
+def _revisions(note: Memory) -> list[MemoryRevision]:
+    kept = MemoryRevision.objects.for_user(note.user_id).filter(memory_id=note.pk)
+    return list(kept.order_by("version"))
+
+
+def documents_of(note: Memory, span: Span | None = None) -> list[Document]:
+    """A note as search has it: its text, and when it matters; `span` is its present one, where it has had others."""
+    text = Document(
+        source=Source.MEMORY,
+        source_id=note.pk,
+        text=note.content,
+        happened_at=note.created_at,
+        valid_from=span.start if span else note.valid_from or note.created_at,
+        valid_to=note.valid_to,
+        labels=labels_for(note.tags, note.category),
+    )
+    if not note.occasions:
+        return [text]
+    return [
+        text,
+        replace(text, text="\n".join(note.occasions), labels=(), facet=Facet.OCCASIONS),
+    ]
+
+
+def _past(note: Memory, span: Span) -> Document:
+    """A former text. It stands alone: what the note says now does not support it in ranking."""
+    return Document(
+        source=Source.MEMORY,
+        source_id=note.pk,
+        text=span.text,
+        happened_at=note.created_at,
+        session=f"{note.pk}/{span.start.isoformat()}",
+        valid_from=span.start,
+        valid_to=span.end,
+        past=True,
+        labels=labels_for(span.tags, span.category),
+    )

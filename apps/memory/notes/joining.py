@@ -165,7 +165,9 @@ def superseded_due() -> int:
     due = Memory.objects.unscoped().filter(
         status=Status.ACTIVE, superseded_by__isnull=False, valid_to__lte=now
     )
-    change = Change(actor=Origin.ASSISTANT, reason="what replaces it holds by now")
+    change = Change(
+        actor=Origin.ASSISTANT, trust=Trust.ASSISTANT, reason="what replaces it holds by now"
+    )
     notes = list(due.select_for_update())
     for note in notes:
         change_apply(note, {"status": Status.SUPERSEDED}, Action.SUPERSEDED, change)
@@ -224,7 +226,7 @@ def memory_absorb(
     if note.status == Status.PENDING:
         raise Conflict("This note waits for review; decide on it first.", code="waits_for_review")
     text = note.content if content is None else clean_content(content)
-    if text == note.content and change.words == Trust.UNTRUSTED:
+    if text == note.content and change.trust == Trust.UNTRUSTED:
         return note
     values = clean_changes(
         {
@@ -238,7 +240,7 @@ def memory_absorb(
         waiting = proposal_instead(note, Proposal.MERGE, values, change)
         if waiting is not None:
             return waiting
-        values["trust"] = least_trust(note.trust, change.words)
+        values["trust"] = least_trust(note.trust, change.trust)
         if occasions:
             values = occasions_asked(note, {**values, "occasions": list(occasions)}, change)
     change_apply(note, values, Action.MERGED, change)

@@ -24,7 +24,7 @@ def occasions_asked(note: Memory, values: Mapping[str, Any], change: Change) -> 
         return rest
     if change.by_hand:
         return rest | {"occasions": given, "occasions_by": OccasionsBy.USER}
-    if Trust.UNTRUSTED in {change.words, note.trust} or note.occasions_by == OccasionsBy.USER:
+    if Trust.UNTRUSTED in {change.trust, note.trust} or note.occasions_by == OccasionsBy.USER:
         return rest
     return rest | {"occasions": given, "occasions_by": OccasionsBy.MODEL}
 

@@ -15,7 +15,6 @@ from apps.memory.models import (
     Status,
     Trust,
 )
-from apps.memory.trust import trust_of
 
 MAX_REASON_CHARS = 200
 BY_HAND = frozenset({Origin.USER, Origin.API})
@@ -26,26 +25,21 @@ BY_HAND = frozenset({Origin.USER, Origin.API})
 class Change:
     """Names who makes a note or changes one, and why."""
 
-    actor: Origin = Origin.USER
+    actor: Origin
+    trust: Trust  # of the words it brings
     reason: str = ""  # at most MAX_REASON_CHARS; shown in the history
-    trust: Trust | None = None  # of the words it brings; by default what the actor's words are worth
     sensitive: bool = False  # of a kind that the user may want to see first
     conversation_id: UUID | None = None  # where a new note, or a proposal, comes from
     message_id: UUID | None = None
 
     @property
-    def words(self) -> Trust:
-        """How far the words that this change brings are trusted."""
-        return self.trust or trust_of(self.actor)
-
-    @property
     def by_hand(self) -> bool:
         """Whether the user made it, on a page or with a program of theirs."""
-        return self.actor in BY_HAND and self.words == Trust.USER
+        return self.actor in BY_HAND and self.trust == Trust.USER
 
 
-BY_USER = Change(actor=Origin.USER)
-BY_ASSISTANT = Change(actor=Origin.ASSISTANT)
+BY_USER = Change(actor=Origin.USER, trust=Trust.USER)
+BY_ASSISTANT = Change(actor=Origin.ASSISTANT, trust=Trust.ASSISTANT)
 
 _PLAIN = (
     *("tier", "kind", "importance", "tags", "category", "status", "decay_rate", "trust"),

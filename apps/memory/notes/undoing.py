@@ -16,7 +16,7 @@ from apps.memory.models import Action, Memory, MemoryEdge, MemoryRevision, Relat
 from apps.memory.notes.selectors import current_cycle, memory_get
 
 from .changes import change_apply, differs, memory_delete, memory_update
-from .indexing import notes_reindex
+from .creation import notes_reindex
 from .joining import edge_ensure, supersede_with
 from .revisions import BY_USER, Change, revision_keep, state_values
 

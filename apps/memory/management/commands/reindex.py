@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from apps.core.errors import IzzyError
-from apps.memory.notes.indexing import notes_catch_up
+from apps.memory.notes.creation import notes_catch_up
 from apps.search.embedders.engines import embedder_for
 from apps.search.embedders.static import StaticEmbedder
 from apps.search.filling import base_fill, side_empty, side_fill
