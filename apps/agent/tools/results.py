@@ -78,7 +78,8 @@ def _forms(secret: str) -> Iterator[str]:
     yield html.escape(secret, quote=False)
     for encoded in (quote(raw, safe=""), quote_plus(raw), quote(raw)):
         yield encoded
-        yield re.sub(r"%[0-9A-F]{2}", lambda match: match[0].lower(), encoded)
+        first, *others = encoded.split("%")
+        yield "%".join([first, *(f"{other[:2].lower()}{other[2:]}" for other in others)])
     yield raw.hex()
     yield raw.hex().upper()
     for offset in range(3):

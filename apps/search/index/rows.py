@@ -60,14 +60,13 @@ class UserRows:
         self.embedded = np.zeros(capacity, dtype=bool)
         self.prior = np.zeros(capacity, dtype=np.float32)
 
-    def _arrays(self) -> tuple[NDArray[np.generic], ...]:
-        return (self.ids, self.features, self.vectors, self.alive, self.embedded, self.prior)
+    _ARRAYS = ("ids", "features", "vectors", "alive", "embedded", "prior")
 
     def _grow(self, needed: int) -> None:
-        old = self._arrays()
+        old = {name: getattr(self, name) for name in self._ARRAYS}
         self._allocate(needed + needed // 2 + 32)
-        for target, source in zip(self._arrays(), old, strict=True):
-            target[: self.size] = source[: self.size]
+        for name, array in old.items():
+            getattr(self, name)[: self.size] = array[: self.size]
         self.neighbours.grow(self.capacity)
         if self.side is not None:
             self.side.grow(self.capacity)
@@ -76,7 +75,8 @@ class UserRows:
     def bytes(self) -> int:
         more = sum(each.bytes for each in (self.coarse, self.side) if each is not None)
         around = [value for value in vars(self.neighbours).values() if isinstance(value, np.ndarray)]
-        return sum(array.nbytes for array in [*self._arrays(), *around]) + self._posted_bytes + more
+        own: list[NDArray[np.generic]] = [getattr(self, name) for name in self._ARRAYS]
+        return sum(array.nbytes for array in [*own, *around]) + self._posted_bytes + more
 
     def take(self, batch: Batch, removed: NDArray[np.int64], change: int) -> None:
         """Bring the rows up to `change`. Passages already held are taken again for their vectors alone."""
