@@ -303,8 +303,6 @@ def receipt_get(user_id: UUID, receipt_id: UUID) -> PurgeReceipt:
 
 
 PURGING = PurgePart(
-    clear=lambda trace, hits: windows_scrub(
-        user_id=trace.user_id, memory_ids=trace.ids, message_ids=trace.messages
-    ),
+    clear=windows_scrub,
     counts={"memory.links": lambda trace: edges_of(trace.user_id, trace.ids).count()},
 )

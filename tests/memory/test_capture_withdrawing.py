@@ -2,12 +2,14 @@
 
 import asyncio
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from apps.accounts.models import User
 from apps.accounts.services import preferences_update
 from apps.core.db.pool import in_db
+from apps.core.purging.trace import Fragments, Trace
 from apps.memory.capture.windows import (
     conversation_withdraw,
     user_withdraw,
@@ -93,13 +95,26 @@ async def test_what_is_taken_back_while_it_is_read_is_not_saved(
     assert (window.state, window.segments) == ("withdrawn", [])
 
 
+def purge_of(user: User, message: UUID) -> Trace:
+    """A purge that redacts a message."""
+    nothing = Fragments()
+    return Trace(
+        user_id=user.pk,
+        source="note",
+        ids=frozenset(),
+        own=nothing,
+        exclusive=nothing,
+        messages=frozenset([message]),
+    )
+
+
 async def test_scrubbing_a_message_empties_its_windows(alice: User, peer: AnthropicServer) -> None:
     one = said("I live in Linz.")
     peer.add(reply(tool("judge", {"worth_remembering": False, "reason": "only says Linz"})))
     await captured(alice, one)
     (window,) = await windows(alice)
     assert window.gate_reason == "only says Linz"
-    assert await in_db(lambda: windows_scrub(user_id=alice.pk, message_ids=[one.message_id])) == 1
+    await in_db(windows_scrub, purge_of(alice, one.message_id), {})
     (window,) = await windows(alice)
     assert window.gate_reason == ""
 
@@ -120,7 +135,7 @@ async def test_what_is_scrubbed_while_it_is_read_is_not_saved(
 
     async def purge() -> None:
         await asked.wait()
-        await in_db(lambda: windows_scrub(user_id=alice.pk, message_ids=[one.message_id]))
+        await in_db(windows_scrub, purge_of(alice, one.message_id), {})
         held.release.set()
 
     await asyncio.gather(read(alice), purge())

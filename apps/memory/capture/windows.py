@@ -15,6 +15,8 @@ from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from apps.core.db.writing import once
+from apps.core.purging.places import Hits
+from apps.core.purging.trace import Trace
 from apps.core.quotes import own_words, split_quotes
 from apps.core.text import chunk_text, estimate_tokens
 from apps.memory.models import CaptureWindow, Trust, WindowState
@@ -293,15 +295,13 @@ def windows_retry(*, user_id: UUID | None = None) -> int:
 
 
 @transaction.atomic
-def windows_scrub(
-    *, user_id: UUID, memory_ids: Collection[UUID] = (), message_ids: Collection[UUID] = ()
-) -> int:
-    """Empties every text column of the windows that belong to these notes or messages; returns how many.
+def windows_scrub(trace: Trace, hits: Hits) -> None:
+    """Empties every text column of the windows that belong to the notes or messages that are purged.
 
     A window that waits loses the segments of these messages alone; one that made such a note has none left.
     """
-    gone = {str(value) for value in (*memory_ids, *message_ids)}
-    rows = CaptureWindow.objects.for_user(user_id)
+    gone = {str(value) for value in (*trace.ids, *trace.messages)}
+    rows = CaptureWindow.objects.for_user(trace.user_id)
     ids = rows.values_list("pk", "memory_ids", "message_ids").iterator()
     concerned = [pk for pk, notes, messages in ids if not gone.isdisjoint([*notes, *messages])]
     for window in rows.filter(pk__in=concerned).select_for_update():
@@ -309,7 +309,6 @@ def windows_scrub(
         if window.state in UNREAD:
             _refill(window, [one for one in _segments(window) if str(one.message) not in gone])
         window.save()
-    return len(concerned)
 
 
 def _open_window(user_id: UUID, conversation_id: UUID) -> CaptureWindow | None:
