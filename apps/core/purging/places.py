@@ -225,7 +225,7 @@ WORDLESS = frozenset(
         memory.memory folded_content folded_tags
         memory.capturewindow error_code fingerprint memory_ids message_ids
         memory.purgereceipt message_ids places related_ids source_messages subject_ids
-        search.embeddingspace document_prefix name query_prefix
+        search.embeddingspace concern document_prefix name query_prefix
         search.passage features side_vector vector
         sessions.session session_data
     """)
