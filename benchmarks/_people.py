@@ -2,7 +2,7 @@
 
 The people stand in `people/`, in two halves that were written apart, without sight of the program or of each other. The first
 half is there for tuning; the other is asked once and counts. The occasions beside them are what a model gave, one note at a
-time, for the prompt of `apps/memory/prompts/occasions.md`; it saw no message.
+time, to a prompt that asks what `apps/memory/prompts/occasions.md` asks, in other words; it saw no message.
 """
 
 import json

@@ -77,7 +77,7 @@ class Weights:
     threshold: float
 
 
-STATIC = Weights((1.1, 3.5, 0.6, 1.4, 0.0, 0.0), (0.9, -2.4, -5.0, 0.0), -0.5)
+STATIC = Weights((1.1, 3.5, 0.6, 1.4, 0.0, 0.0), (0.9, -2.4, -5.0, 0.0), -0.6)
 ENCODER = Weights((0.0, 2.9, 0.0, 1.4, 1.5, 0.8), (0.3, -1.9, -3.7, -2.1), -0.7)
 RIVALRY = 1.5
 """How much a better one weighs against a document, beside nothing at all."""
