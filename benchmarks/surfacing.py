@@ -137,6 +137,9 @@ class Tally:
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--half", choices=[*HALVES, "both"], default="both")
     parser.add_argument(
+        "--limit", type=int, default=0, help="ask only so many messages of each kind of each person"
+    )
+    parser.add_argument(
         "--list", action="store_true", help="name what was missed and what was out of place"
     )
     _ollama.add_argument(parser)
@@ -147,25 +150,29 @@ def run(options: dict[str, Any]) -> Report:
     report = Report("surfacing", settings={"halves": ", ".join(halves), "threshold": THRESHOLD})
     for half in halves:
         with scratch_database():
-            _ask_half(report, half, BY_RULE, options["list"])
-            _ask_half(report, half, BY_MODEL, options["list"])
+            _ask_half(report, half, BY_RULE, options)
+            _ask_half(report, half, BY_MODEL, options)
         if options["encoder"]:
             with _ollama.encoder_for(options), scratch_database():
                 report.settings["encoder"] = settings.IZZY_EMBEDDER
-                _ask_half(report, half, ENCODER, options["list"])
+                _ask_half(report, half, ENCODER, options)
     return report
 
 
-def _ask_half(report: Report, half: str, occasions: str, listed: bool) -> None:
+def _ask_half(report: Report, half: str, occasions: str, options: dict[str, Any]) -> None:
     """Ask all people of a half, whose notes have these occasions, and add the tables."""
     known, name = people(half), half.replace("_", " ")
+    limit = options["limit"] or None
     holders = {
         person.key: holder_of(person, f"{half}-{occasions}", occasions != BY_RULE) for person in known
     }
     if encoder_name():
         side_fill(encoder_name())
     asked = [
-        _asked(person, said, holders[person.key], izzy) for person in known for said in person.messages
+        _asked(person, said, holders[person.key], izzy)
+        for person in known
+        for kind in KINDS
+        for said in [one for one in person.messages if one.kind == kind][:limit]
     ]
     english = [one for one in asked if one.person.language == "en"]
     tallies = _add_table(report, f"{name}, occasions {occasions}: English", english)
@@ -178,7 +185,7 @@ def _ask_half(report: Report, half: str, occasions: str, listed: bool) -> None:
         others[code] = _add_table(report, f"{name}, occasions {occasions}: {code}", those)
     if half == HALVES[-1]:
         _judge(report, occasions, tallies, others)
-    if listed:
+    if options["list"]:
         report.notes.extend(
             f"{name}, {occasions}, {one.person.key}, {one.said.kind}: {one.said.talk[-1]!r} "
             f"missed {sorted(one.missed)}, out of place {sorted(one.wrong)}"

@@ -32,18 +32,19 @@ def test_decay_is_measured_alone_and_beside_others() -> None:
 
 
 def test_what_comes_up_unasked_is_measured_beside_a_plain_threshold() -> None:
-    figures = benchmark("surfacing", "--limit", "2", "--draws", "1", "--list")
-    titles = [section["title"] for section in figures["sections"]]
-    assert titles[0] == "All notes new and of importance 3"
-    own, plain = figures["sections"][0]["rows"]
-    assert (own["rule"], plain["rule"]) == ("Izzy", "plain threshold")
-    assert own["wanted"] == plain["wanted"] > 0
-    assert own["unrelated"] == plain["unrelated"] == 8
-    assert own["precision %"] > plain["precision %"]
-    assert own["noisy %"] < plain["noisy %"]
-    kinds = {row["kind"] for row in figures["sections"][1]["rows"]}
-    assert {"direct", "oblique", "follow-up", "change of subject", "small talk", "task"} <= kinds
-    assert {row["notes"] for row in figures["sections"][3]["rows"]} == {6, 12, 24}
+    figures = benchmark("surfacing", "--half", "tuning", "--limit", "1", "--list")
+    tables = {section["title"]: section["rows"] for section in figures["sections"]}
+    own, plain = (
+        {row["messages"]: row for row in tables[f"tuning, {how}: English"]}
+        for how in ("occasions by rule", "plain threshold")
+    )
+    assert {"direct", "paraphrased", "oblique", "follow-up", "idle", "all"} <= own.keys()
+    assert own["all"]["number"] == plain["all"]["number"] == 25
+    assert own["direct"]["came up %"] == 100
+    assert own["all"]["came up %"] > plain["all"]["came up %"]
+    assert {"tuning, occasions a model's: de", "tuning, occasions by rule: fr"} <= tables.keys()
+    assert figures["aims"] == {}  # which are about the other half
+    assert any("missed" in note for note in figures["notes"])
     assert not Memory.everything.exists()
 
 

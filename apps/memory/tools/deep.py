@@ -46,8 +46,8 @@ FRAGMENT_CHARS = 800
 
 PER_SEARCH = 5
 MAX_FOUND = 10
-LEAST_RELEVANCE = 0.015
-"""The one score of a note that shares nothing with the words looked for is about 0.005, that of a distant relative 0.02 and more."""
+LEAST_RELEVANCE = 0.008
+"""The one score of a note that shares nothing with the words looked for is about 0.002, that of a distant relative 0.009 and more."""
 LEAST_LINKED = 0.05
 """Linked notes need more: their score does not measure the words."""
 TAG_DOUBT = 0.5
