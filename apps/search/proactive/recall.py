@@ -78,7 +78,7 @@ class Weights:
 
 
 STATIC = Weights((1.1, 3.5, 0.6, 1.4, 0.0, 0.0), (0.9, -2.4, -5.0, 0.0), -0.6)
-ENCODER = Weights((0.0, 2.9, 0.0, 1.4, 1.5, 0.8), (0.3, -1.9, -3.7, -2.1), -0.7)
+ENCODER = Weights((0.0, 3.6, 0.0, 1.5, 1.25, 1.1), (0.95, -2.7, -3.4, -2.1), -1.1)
 RIVALRY = 1.5
 """How much a better one weighs against a document, beside nothing at all."""
 STEEPNESS = 2.0
