@@ -43,7 +43,7 @@ TAGS = {
 
 
 class Refused(Exception):
-    """What Ollama answers to a request that it does not take: a status and a message."""
+    """The answer of Ollama to a request that it does not take: a status and a message."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)

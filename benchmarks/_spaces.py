@@ -1,4 +1,4 @@
-"""What an encoder beside the bundled vectors and an index of occasions cost: time of a search, memory of a note."""
+"""The costs of an encoder beside the bundled vectors and an index of occasions: time of a search, memory of a note."""
 
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
@@ -91,7 +91,7 @@ class Costs:
 def measured(
     user_id: UUID, asked: list[str], corpus: Corpus, path: Path, *, size: int, earlier: Path | None
 ) -> Costs:
-    """What search and surfacing cost with an encoder and occasions in the database at `path`, in turn with a process that has
+    """The costs of search and surfacing with an encoder and occasions in the database at `path`, in turn with a process that has
     bundled vectors alone, and with one of an earlier checkout."""
     cache.forget()
     for question in asked:
@@ -134,7 +134,7 @@ def _nearest(user_id: UUID, clauses: list[str]) -> None:
 
 
 def _fill(name: str) -> None:
-    """What `side_fill` does, without the short transactions that let others write in between."""
+    """Does as `side_fill`, without the short transactions that let others write in between."""
     side_fill(name, limit=0)
     encoder, last = engines.embedder_for(name), 0
     while True:
@@ -152,7 +152,7 @@ def _fill(name: str) -> None:
 
 
 def _add_occasions(user_id: UUID, corpus: Corpus) -> None:
-    """So many a note, in place of those that rules have made."""
+    """Gives each note a fixed number of occasions in place of those that rules have made."""
     Passage.objects.filter(user_id=user_id, facet=Facet.OCCASIONS).delete()
     ids = list(Memory.objects.for_user(user_id).order_by("pk").values_list("pk", flat=True))
     now = timezone.now()

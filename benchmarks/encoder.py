@@ -1,4 +1,4 @@
-"""What an embedder is like: its calibration (`noise`, `match`) and its speed, beside the bundled vectors.
+"""Measures an embedder: its calibration (`noise`, `match`) and its speed, beside the bundled vectors.
 
 Pairs of sentences that say the same in other words, written for this, and all other pairs of the same sentences, which
 have nothing to do with each other. `noise` is the cosine that three of four of the latter stay below, and `match` the

@@ -91,7 +91,7 @@ def run(options: dict[str, Any]) -> Report:
 
 
 def _choices(given: bool) -> list[Choice]:
-    """What all people for tuning could be shown, by the occasions `given` by a model or those made by rule."""
+    """The choices of all people for tuning, by the occasions `given` by a model or those made by rule."""
     found = []
     with scratch_database():
         known = [person for person in people(HALVES[0]) if person.language == "en"]

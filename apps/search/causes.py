@@ -54,13 +54,11 @@ def _causes(said: Sequence[str], hits: Sequence[Hit]) -> list[Causes]:
     column = {word: place for place, word in enumerate(known)}
     found = []
     for hit, other in zip(hits, others, strict=True):
-        if hit.causes.occasion:
-            (named, *_) = [*_shared(said, content_words(hit.causes.occasion)), ""]
-            if named:
-                found.append(replace(hit.causes, near=named))
-                continue
-        shared = () if hit.causes.occasion else tuple(_shared(said, other))[:NAMED_WORDS]
-        if shared or not other:
+        occasion = hit.causes.occasion
+        shared = tuple(_shared(said, content_words(occasion) if occasion else other))[:NAMED_WORDS]
+        if occasion and shared:
+            found.append(replace(hit.causes, near=shared[0]))
+        elif shared or not other:
             found.append(replace(hit.causes, words=shared))
         else:
             cosines = near[:, [column[word] for word in other]]

@@ -88,7 +88,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Causes:
-    """What brought a document, as far as it can be named; what is empty had no part in it.
+    """The causes that brought a document, as far as it can be named; what is empty had no part in it.
 
     `words` are those of the question that the passage has. `near` is the word or clause of the message that is near in
     meaning to the `occasion` of the note, or to `meaning`, words of its text. `date` is when it happened, where that was asked
@@ -150,7 +150,7 @@ REASONS = {
     "answer": "Answers such a question.",
     "date": "From the time you asked about.",
 }
-"""What the parts of a score say where no cause can be named."""
+"""Sentences for the parts of a score where no cause can be named."""
 MAX_QUOTED_CHARS = 60
 
 

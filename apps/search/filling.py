@@ -215,7 +215,7 @@ def _embed(embedder: Embedder, texts: list[str], dimension: int) -> Matrix:
 
 
 def _answer(embedder: Embedder, ask: Callable[[], Matrix]) -> Matrix:
-    """What an encoder answers; notes whether it does."""
+    """The answer of an encoder; notes whether it does."""
     try:
         vectors = answered_within(BATCH_SECONDS, embedder.name, ask)
     except EmbedderDown:

@@ -28,7 +28,7 @@ Role = EmbeddingSpace.Role
 
 
 class Use(Enum):
-    """What a text is embedded as: models have other prefixes for questions."""
+    """The use of a text's vector: models have other prefixes for questions."""
 
     QUERY = auto()
     DOCUMENT = auto()
@@ -67,7 +67,7 @@ def side_query(space: Space | None, text: str) -> Vector | None:
 
 
 def side_lesson(space: Space | None) -> Vector | None:
-    """What the encoder's vectors teach of messages that concern the user (`proactive.concern`); None before they did."""
+    """The lesson of the encoder's vectors about messages that concern the user (`proactive.concern`); None before they did."""
     if space is None:
         return None
     if space.id not in _lessons:
@@ -110,7 +110,7 @@ def side_vectors(space: Space | None, texts: Sequence[str], use: Use) -> Matrix 
 
 
 def _asked(space: Space, texts: list[str], use: Use) -> Matrix:
-    """What an encoder answers in time; an answer that comes late is remembered too. Raises EmbedderDown."""
+    """The answer of an encoder in time; an answer that comes late is remembered too. Raises EmbedderDown."""
     embedder = embedder_asked(space.name)
 
     def ask() -> Matrix:

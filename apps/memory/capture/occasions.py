@@ -207,7 +207,7 @@ async def _answered(user_id: UUID, notes: Sequence[Memory]) -> dict[UUID, list[s
 
 
 def _by_note(given: Any, notes: Sequence[Memory]) -> dict[UUID, list[str]]:
-    """What an answer says of each note; small models leave out what is around the list, and write numbers as text."""
+    """The phrases that an answer gives for each note; small models leave out what is around the list, and write numbers as text."""
     if isinstance(given, dict):
         given = given.get("notes", given.get("items", [given]))
     found: dict[UUID, list[str]] = {}

@@ -90,7 +90,7 @@ class FileAction(models.TextChoices):
 
 
 class OccasionsBy(models.TextChoices):
-    """Who made the occasions of a note; those of the user are never made anew."""
+    """The maker of a note's occasions; those of the user are never made anew."""
 
     NONE = "", "Nobody yet"
     MODEL = "model", "Izzy"
@@ -99,7 +99,7 @@ class OccasionsBy(models.TextChoices):
 
 
 class OccasionsWait(models.TextChoices):
-    """What the worker has to do yet for the occasions of a note."""
+    """Work that the worker has yet for the occasions of a note."""
 
     NONE = "", "Nothing"
     CHECK = "check", "Compare them with what the user writes"

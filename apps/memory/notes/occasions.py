@@ -1,4 +1,4 @@
-"""What becomes of a note's occasions when it changes: taken as they are given, made anew, or left as the user typed them."""
+"""A note's occasions when it changes: taken as they are given, made anew, or left as the user typed them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -32,7 +32,7 @@ def occasions_asked(note: Memory, values: Mapping[str, Any], change: Change) -> 
 def occasions_after(
     note: Memory, values: Mapping[str, Any], changed: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What becomes of a note's occasions with these `values`, of which `changed` differ from what it has: a new text has them
+    """The occasions of a note with these `values`, of which `changed` differ from what it has: a new text has them
     made anew, unless others come with it or the user typed them."""
     if "occasions" in values:
         stay = changed.keys().isdisjoint(NAMES)

@@ -1,4 +1,4 @@
-"""What a phrase may be that says when a note matters: one set of checks for tools, API, pages and models."""
+"""Limits of a phrase that says when a note matters: one set of checks for tools, API, pages and models."""
 
 import re
 from typing import Any

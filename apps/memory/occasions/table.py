@@ -32,7 +32,7 @@ Run = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Cue:
-    """What tells a kind: each of `runs` stands somewhere in the note."""
+    """A sign of a kind: each of `runs` stands somewhere in the note."""
 
     kind: str
     runs: tuple[Run, ...]

@@ -43,7 +43,7 @@ OCCASIONS_SAID = {
     OccasionsBy.RULES: "Made anew for the new text.",
     OccasionsBy.USER: "Yours stay: look whether they still fit.",
 }
-"""What is said of a note's occasions where its text was changed, by whose they are then."""
+"""The sentence about a note's occasions where its text was changed, by whose they are then."""
 LEAST_SCORE = 0.005
 """A search leaves out what is below: it shows as 0 %."""
 

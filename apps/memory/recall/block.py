@@ -78,7 +78,7 @@ class SurfacedNote:
         return self.note.pk
 
     def marks(self, now: datetime) -> list[str]:
-        """What a reader has to know of it beside its text: how far to rely on it and, where that tells something, its date."""
+        """The mark that a reader has to know beside its text: how far to rely on it and, where that tells something, its date."""
         note, marks = self.note, []
         if note.trust == Trust.UNTRUSTED:
             marks.append("untrusted")
@@ -124,7 +124,7 @@ class SurfacedWords:
         return self.hit.source_id
 
     def marks(self, now: datetime) -> list[str]:
-        """What a reader has to know of it."""
+        """The mark that a reader has to know."""
         return ["said by the user in another conversation", f"{self.hit.happened_at:%Y-%m-%d}"]
 
     def to_json(self) -> dict[str, object]:

@@ -13,7 +13,7 @@ _HANDLE = re.compile(r"\[?n(\d{1,9})\]?", re.ASCII)
 _ALIKE = re.compile(r"(?<![\w\\])[nN\uff2e\uff4e](?=(\d+)(?!\w))")
 _BEFORE = frozenset("[({<|-–—•*·（【")
 _AFTER = frozenset("])}>|:=-–—(：）】（")
-"""What stands beside a name: in brackets, behind a bullet, before a colon."""
+"""Signs beside a name: in brackets, behind a bullet, before a colon."""
 
 
 @dataclass(slots=True)

@@ -16,7 +16,7 @@ _late: dict[str, float] = {}
 
 
 def answered_within(seconds: float, name: str, ask: Callable[[], Matrix]) -> Matrix:
-    """What `ask` answers. Raises what it raises, or EmbedderDown after that time; it then runs on in its thread."""
+    """The answer of `ask`. Raises what it raises, or EmbedderDown after that time; it then runs on in its thread."""
     answer: Future[Matrix] = Future()
 
     def work() -> None:

@@ -18,7 +18,7 @@ REACH = 6
 """Passages before and after that can be neighbours."""
 OFFSETS = (*range(-REACH, 0), *range(1, REACH + 1))
 OWN, NEAR = 3.0, 1.5
-"""What the passage itself counts, and a neighbour that is right beside it."""
+"""Weights of the passage itself, and a neighbour that is right beside it."""
 FAR = 80.0
 """Stems from the edge of a passage to the middle of a neighbour that counts no more; between, it falls evenly."""
 FALL = 0.7

@@ -86,7 +86,7 @@ class SideVectors:
 def _predicted(
     base: Floats | None, side: Floats, sample: Rows, waits: Rows, spaces: tuple[Space, Space]
 ) -> Floats:
-    """What the rows that wait would measure in the side space, by what the `sample` measures in both."""
+    """The cosines that waiting rows would have in the side space, by what the `sample` measures in both."""
     if base is None:
         return np.full(len(waits), side[sample].mean(), dtype=np.float32)
     return predicted(base[waits], base[sample], side[sample], spaces)

@@ -64,7 +64,7 @@ def _whole_lesson() -> Lesson:
 
 
 def lesson_of(texts: Sequence[str], personal: Sequence[bool]) -> Lesson:
-    """What some messages teach, of which it is said whether they are personal."""
+    """The lesson of some messages, of which it is said whether they are personal."""
     wanted = np.where(personal, 1.0, -1.0)
     offset = float(wanted.mean())
     grams = [_grams(text) for text in texts]
@@ -103,7 +103,7 @@ def _grams(text: str) -> list[str]:
 
 
 def encoder_lesson(vectors: Matrix, personal: Sequence[bool]) -> Vector:
-    """What an encoder's vectors of messages teach: weights and offset, (dimension + 1,)."""
+    """The lesson of an encoder's vectors of messages: weights and offset, (dimension + 1,)."""
     wanted = np.where(personal, 1.0, -1.0)
     rows = vectors.astype(np.float64)
     middle, offset = rows.mean(axis=0), float(wanted.mean())

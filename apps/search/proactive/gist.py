@@ -62,7 +62,7 @@ class Gist:
 
     @property
     def queries(self) -> list[tuple[str, Mapping[str, float]]]:
-        """What is looked for: the whole, then each clause, with the weights of their words."""
+        """Texts that are looked for: the whole, then each clause, with the weights of their words."""
         parts = [
             (each, {w: self.words[w] for w in split_words(each) if w in self.words})
             for each in self.clauses

@@ -44,7 +44,7 @@ Rows = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 RIVALS = 20
-"""So many of the best documents are looked at; what is far behind them is noise."""
+"""Number of the best documents that are looked at; what is far behind them is noise."""
 NEAREST = 200  # occasions that are measured
 PRIOR = 20
 """The calibration of a space counts like so many documents."""
@@ -62,10 +62,10 @@ ALL_WORDS, TELLING = 0.8, 0.7
 vector says."""
 
 EVIDENCE = ("meaning", "words", "occasion", "occasion_words", "encoder", "encoder_occasion")
-"""What speaks for a document, and the parts of a hit."""
+"""Names of what speaks for a document, and the parts of a hit."""
 MEANING, WORDS, OCCASION, OCCASION_WORDS, ENCODED, ENCODED_OCCASION = range(len(EVIDENCE))
 AGAINST = ("nothing", "lean", "concern", "encoder_concern")
-"""What speaks for nothing at all: always, of a message that leans on its talk, of one that concerns the user."""
+"""Names of what speaks for nothing at all: always, of a message that leans on its talk, of one that concerns the user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ ABOUT = 0.45
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What speaks for the best documents, (documents, EVIDENCE), and for nothing at all, (AGAINST,).
+    """The evidence for the best documents, (documents, EVIDENCE), and for nothing at all, (AGAINST,).
 
     `passages` are their ids, `free` says which of them the scope does not exclude; `occasions` are the nearest of each.
     """
@@ -146,7 +146,7 @@ def scores_of(seen: Observed) -> NDArray[np.float64]:
 
 
 def observe(user_id: UUID, talk: Sequence[str], scope: Scope) -> Observed | None:
-    """What speaks for the documents within a scope; None where there is nothing to look for or in."""
+    """The evidence for the documents within a scope; None where there is nothing to look for or in."""
     question = _question(user_id, talk)
     if question is None:
         return None
@@ -222,26 +222,37 @@ def _add_likeness(evidence: Floats, rows: UserRows, question: _Question, among: 
     head = question.head
     embedded = among & rows.embedded[: rows.size]
     cosines = [rows.cosines(query) for query in question.base] if question.base is not None else []
-    near = [_standing_out(cosine, cosine[embedded], head.base) for cosine in cosines]
+    near = [_of_rows(cosine, cosine[embedded], head.base) for cosine in cosines]
     far: list[Floats] = []
     if question.side is not None and head.side is not None:
         for number, query in enumerate(question.side):
             beside = rows.side_cosines(query, cosines[number] if cosines else None, among)
             if beside is not None:
-                far.append(_standing_out(beside, beside[among], head.side))
+                far.append(_of_rows(beside, beside[among], head.side))
     evidence[:, MEANING] = np.clip(np.max(near, axis=0), LEAST, MOST) if near else LEAST
     evidence[:, ENCODED] = np.clip(np.max(far, axis=0), LEAST, MOST) if far else LEAST
 
 
-def _standing_out(cosine: Floats, chance: Floats, scale: Scale) -> Floats:
-    """How far cosines are above the best that chance would give, in standard deviations of `chance`."""
+def _of_rows(cosine: Floats, chance: Floats, scale: Scale) -> Floats:
+    """How far cosines of all rows stand out of those in `chance`."""
+    farthest = scale.noise + FARTHEST * SPREAD_SHARE * (scale.match - scale.noise)
+    sample = np.minimum(chance.astype(np.float64), farthest)
+    mean, variance = (float(sample.mean()), float(sample.var())) if len(sample) else (0.0, 0.0)
+    return _standing_out(cosine, scale, len(sample), mean, variance)
+
+
+def _standing_out(
+    cosine: Floats, scale: Scale, number: int, mean: float | Floats, variance: float | Floats
+) -> Floats:
+    """How far cosines are above the best that chance would give, in standard deviations.
+
+    `number` cosines of that mean and variance say what chance is, together with the calibration of the space.
+    """
     spread = SPREAD_SHARE * (scale.match - scale.noise)
-    sample = np.minimum(chance.astype(np.float64), scale.noise + FARTHEST * spread)
-    weight = PRIOR + len(sample)
-    mean = (PRIOR * scale.noise + float(sample.sum())) / weight
-    variance = (PRIOR * spread**2 + float(((sample - mean) ** 2).sum())) / weight
-    expected = math.sqrt(2 * math.log(len(sample) + MARGIN))
-    return np.asarray((cosine - mean) / max(math.sqrt(variance), 1e-6) - expected, dtype=np.float32)
+    middle = (PRIOR * scale.noise + number * mean) / (PRIOR + number)
+    wide = (PRIOR * spread**2 + number * (variance + (mean - middle) ** 2)) / (PRIOR + number)
+    expected = math.sqrt(2 * math.log(number + MARGIN))
+    return np.asarray((cosine - middle) / np.maximum(np.sqrt(wide), 1e-6) - expected, dtype=np.float32)
 
 
 def _add_words(evidence: Floats, rows: UserRows, question: _Question) -> None:
@@ -294,7 +305,7 @@ def _add_occasions(
 
 
 def _words_of_occasions(texts: Mapping[int, Sequence[str]], question: _Question) -> dict[int, float]:
-    """What each document's occasions share of the message's words; a word of many documents' occasions tells less."""
+    """The share that each document's occasions have of the message's words; a word of many documents' occasions tells less."""
     languages = question.languages
     said = {
         document: {
@@ -318,14 +329,9 @@ def _phrases_standing(near: Nearness | None, scale: Scale | None, found: Nearest
     """How far each found phrase stands out of what chance would give for as many as there are, in one space."""
     if near is None or scale is None:
         return np.full(len(found.phrases), LEAST, dtype=np.float32)
-    spread = SPREAD_SHARE * (scale.match - scale.noise)
-    weight = PRIOR + found.number
-    mean = (PRIOR * scale.noise + found.number * near.mean) / weight
-    variance = PRIOR * spread**2 + found.number * (near.deviation**2 + (near.mean - mean) ** 2)
-    above = (near.cosines - mean[:, None]) / np.sqrt(variance / weight)[:, None]
-    expected = math.sqrt(2 * math.log(found.number + MARGIN))
-    standing = np.clip(above.max(axis=0) - expected, LEAST, MOST_OCCASION)
-    return np.asarray(standing, dtype=np.float32)
+    mean, variance = near.mean[:, None], near.deviation[:, None] ** 2
+    standing = _standing_out(near.cosines, scale, found.number, mean, variance).max(axis=0)
+    return np.asarray(np.clip(standing, LEAST, MOST_OCCASION))
 
 
 def _by_occasion(parts: Floats) -> bool:

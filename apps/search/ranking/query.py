@@ -116,7 +116,7 @@ def understand(text: str, rows: UserRows, head: Head, *, now: datetime) -> Query
 
 
 def encoder_question(text: str, rows: UserRows) -> str:
-    """What an encoder is asked: a question without the names of speakers, which what they say does not repeat.
+    """The text that an encoder is asked: a question without the names of speakers, which what they say does not repeat.
 
     Who spoke is the signal `name`'s. A question that says nothing else stays whole.
     """
