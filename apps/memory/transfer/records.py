@@ -1,0 +1,193 @@
+"""Records that readers of other programs' files give, and what a reader is.
+
+A reader is pure: it sees a file and gives records, in the same order each time it is asked, and knows no database. Ids are
+made from (user, name of the reader, key), so a second import of the same entry brings nothing new; a key is the foreign id,
+or a hash of the content where there is none.
+"""
+
+import hashlib
+import pkgutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from importlib import import_module
+from operator import attrgetter
+from pathlib import Path
+from typing import Literal
+
+from apps.core.errors import InvalidInput
+
+MAX_KEY_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A file that is to be imported, as it lies on disk.
+
+    `name` is what its owner called it, "" where the text was `pasted`. A folder comes as a zip.
+    """
+
+    path: Path
+    name: str = ""
+    pasted: bool = False
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return self.path.stat().st_size
+
+    @property
+    def suffix(self) -> str:
+        """End of the name in lower case, with its dot: `.zip`."""
+        return Path(self.name).suffix.lower()
+
+    def head(self, count: int = 4096) -> bytes:
+        """The first bytes: enough to tell most formats, at most `count`."""
+        with self.path.open("rb") as file:
+            return file.read(count)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignNote:
+    """A note. Fields left None get Izzy's defaults; values are checked by the importer, with the limits of `MemoryInput`.
+
+    Text over 20,000 characters is the reader's to cut into several notes or to give as a file. Times may lack a zone: UTC.
+    """
+
+    place: str  # for the report: `memories.json, entry 12`, `line 7`
+    key: str
+    content: str
+    kind: str | None = None
+    tags: Sequence[str] = ()
+    importance: int | None = None
+    tier: str | None = None
+    category: str = ""
+    occasions: Sequence[str] = ()
+    archived: bool = False
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignEdge:
+    """A link between two notes of the same file, by their keys. It may come before them."""
+
+    place: str
+    source: str
+    target: str
+    relation: str = "related"
+    weight: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignFile:
+    """A text file for the folder of memory files: `path` begins with /memories/."""
+
+    place: str
+    path: str
+    content: str
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignMessage:
+    """What was said; a `speaker` is named only where it is neither the user nor the assistant of the other program."""
+
+    key: str
+    role: Literal["user", "assistant"]
+    content: str
+    created_at: datetime | None = None
+    speaker: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignConversation:
+    """A conversation with what was said in it, oldest first; one without messages is skipped."""
+
+    place: str
+    key: str
+    messages: Sequence[ForeignMessage]
+    title: str = ""
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """An entry that is not taken, although nothing is wrong with it; `reason` is a sentence for its owner."""
+
+    place: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wrong:
+    """An entry that cannot be read; `reason` is a sentence that says why. The rest of the file is taken."""
+
+    place: str
+    reason: str
+
+
+Record = ForeignNote | ForeignEdge | ForeignFile | ForeignConversation
+Read = Record | Skipped | Wrong
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """A format of another program.
+
+    `matches` looks at the beginning of a file, or the table of a zip, and never raises. `read` streams: it holds no more than
+    one entry, or what its format makes unavoidable. It raises InvalidInput or TooLarge, with a sentence for the owner, where
+    the file as a whole is not to be trusted (cut off, no such format, a zip bomb); the importer reads a file to its end
+    before it takes anything, so nothing is half taken then.
+    """
+
+    name: str  # `chatgpt`: the format's name in REST and on the command line; also the channel of its conversations
+    title: str  # `ChatGPT (export zip)`: what people read
+    matches: Callable[[Upload], bool]
+    read: Callable[[Upload], Iterator[Read]]
+    help: str = ""  # a sentence: where its owner finds the file
+    rank: int = field(
+        default=50
+    )  # `auto` asks the lowest first; what nearly everything matches (CSV, text) has 90
+
+
+_readers: dict[str, Reader] = {}
+
+
+def readers_load(package: str = "apps.memory.transfer.readers") -> None:
+    """Registers every `Reader` that a module of the package holds at its top."""
+    module = import_module(package)
+    names = [found.name for found in pkgutil.iter_modules(module.__path__, f"{package}.")]
+    for part in [module, *map(import_module, names)]:
+        found = [value for value in vars(part).values() if isinstance(value, Reader)]
+        _readers.update({reader.name: reader for reader in found})
+
+
+def readers() -> list[Reader]:
+    """All of them, in the order in which `auto` asks."""
+    return sorted(_readers.values(), key=attrgetter("rank", "name"))
+
+
+def reader_for(upload: Upload, name: str = "auto") -> Reader:
+    """The reader of that name, or with `auto` the first that knows the file. InvalidInput where there is none."""
+    if name != "auto":
+        if name not in _readers:
+            raise InvalidInput("There is no such format.", code="unknown_format", field="format")
+        return _readers[name]
+    for reader in readers():
+        if reader.matches(upload):
+            return reader
+    raise InvalidInput(
+        "This file is in no format that Izzy knows. Choose the program it comes from.",
+        code="unknown_format",
+        field="format",
+    )
+
+
+def content_key(*parts: str) -> str:
+    """A key for what has no id: a hash of what it says."""
+    return hashlib.sha256("\x1f".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
