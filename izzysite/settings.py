@@ -68,6 +68,7 @@ INSTALLED_APPS = [
     "apps.capabilities",
     "apps.builder",
     "apps.chat",
+    "apps.gateway",
     "izzysite",
 ]
 

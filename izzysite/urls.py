@@ -14,6 +14,7 @@ api_urlpatterns = [
     path("", include("apps.capabilities.api.views")),
     path("", include("apps.builder.api")),
     path("", include("apps.chat.api_urls")),
+    path("", include("apps.gateway.api_urls")),
 ]
 
 urlpatterns = [
@@ -31,6 +32,7 @@ urlpatterns = [
     path("", include("apps.capabilities.urls")),
     path("", include("apps.builder.urls")),
     path("", include("apps.chat.urls")),
+    path("", include("apps.gateway.urls")),
 ]
 
 handler400 = "izzysite.errors.bad_request"

@@ -24,7 +24,7 @@ from rest_framework.authentication import BaseAuthentication, SessionAuthenticat
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 
-from apps.accounts.models import APIToken, Scope, User
+from apps.accounts.models import ORDERED_SCOPES, APIToken, Scope, User
 from apps.accounts.selectors import user_time_zone
 from apps.core.db.pool import in_db
 from apps.core.errors import Forbidden, NotAuthenticated
@@ -118,12 +118,16 @@ def authenticate_bearer(header: str) -> APIToken:
     return token
 
 
+def has_scope(token: APIToken, scope: str) -> bool:
+    """Whether the token has the scope, or one that includes it."""
+    if scope not in ORDERED_SCOPES:
+        return scope in token.scopes
+    return not set(ORDERED_SCOPES[ORDERED_SCOPES.index(Scope(scope)) :]).isdisjoint(token.scopes)
+
+
 def require_scope(token: APIToken | None, scope: str) -> None:
     """Raise Forbidden (`missing_scope`) unless the token has the scope; a session (None) has every one."""
-    order = list(Scope)
-    if token is not None and not any(
-        order.index(Scope(own)) >= order.index(Scope(scope)) for own in token.scopes
-    ):
+    if token is not None and not has_scope(token, scope):
         raise Forbidden(f"This API token lacks the scope {scope}.", scope=scope)
 
 

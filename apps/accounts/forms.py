@@ -11,7 +11,16 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from apps.accounts.choices import APPROVALS, LANGUAGES, offered, time_zones
-from apps.accounts.models import BuildNetwork, Preferences, Review, Scope, User
+from apps.accounts.models import (
+    DAILY_TOKENS,
+    MAX_DAILY_TOKENS,
+    BuildNetwork,
+    Preferences,
+    ProxyMemory,
+    Review,
+    Scope,
+    User,
+)
 from apps.core.errors import IzzyError, Throttled
 
 PASSWORD_LENGTH = 128
@@ -103,6 +112,35 @@ class TokenForm(PlainForm):
     )
     scope = forms.ChoiceField(label="Access", choices=[])
     lifetime = forms.ChoiceField(label="Expires", choices=LIFETIMES, required=False)
+    reaches_out = forms.BooleanField(
+        label="Run what reaches out",
+        required=False,
+        help_text="Over MCP, capabilities that reach hosts or use your secrets run without asking you. Else each waits for "
+        "your yes on a page of Izzy.",
+    )
+    person_answers = forms.BooleanField(
+        label="A person answers there",
+        required=False,
+        help_text="What the program asks in a dialogue of its own is asked to you: a yes there counts as yours.",
+    )
+    proxy_memory = forms.ChoiceField(
+        label="Memory in the Messages proxy",
+        choices=ProxyMemory,
+        initial=ProxyMemory.BOTH,
+        required=False,
+    )
+    proxy = forms.BooleanField(
+        label="Use this instance's model key",
+        required=False,
+        help_text="Programs that come to the Messages proxy without a key of their own use the one of this instance.",
+    )
+    proxy_daily_tokens = forms.IntegerField(
+        label="Tokens of that key in a day",
+        min_value=1,
+        max_value=MAX_DAILY_TOKENS,
+        initial=DAILY_TOKENS,
+        required=False,
+    )
 
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -120,8 +158,15 @@ class TokenForm(PlainForm):
         expires_at = timezone.now() + timedelta(days=int(days)) if days else None
         return {
             "name": self.cleaned_data["name"],
-            "scopes": [self.cleaned_data["scope"]],
+            "scopes": [
+                self.cleaned_data["scope"],
+                *([str(Scope.PROXY)] if self.cleaned_data["proxy"] else []),
+            ],
             "expires_at": expires_at,
+            "reaches_out": self.cleaned_data["reaches_out"],
+            "person_answers": self.cleaned_data["person_answers"],
+            "proxy_memory": self.cleaned_data["proxy_memory"] or ProxyMemory.BOTH,
+            "proxy_daily_tokens": self.cleaned_data["proxy_daily_tokens"] or DAILY_TOKENS,
         }
 
 

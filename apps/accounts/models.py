@@ -18,11 +18,15 @@ from apps.core.models import UserOwned, choices_checked
 
 
 class Scope(StrEnum):
-    """Rights of an API token; each includes those before it."""
+    """Rights of an API token. Read, write and admin include each other in this order; proxy stands beside them."""
 
     READ = "read"
     WRITE = "write"
     ADMIN = "admin"
+    PROXY = "proxy"  # may spend the instance's model key through the Messages proxy
+
+
+ORDERED_SCOPES = (Scope.READ, Scope.WRITE, Scope.ADMIN)
 
 
 class User(AbstractUser):
@@ -81,6 +85,20 @@ class Preferences(models.Model):
         return f"preferences of {self.user_id}"
 
 
+class ProxyMemory(models.TextChoices):
+    """What the Messages proxy does for a token beside passing requests on."""
+
+    BOTH = "both", "Bring up memories and remember what was said"
+    INJECT = "inject", "Only bring up memories"
+    CAPTURE = "capture", "Only remember what was said"
+    NONE = "none", "Neither"
+
+
+DAILY_TOKENS = 1_000_000
+MAX_DAILY_TOKENS = 2_000_000_000
+
+
+@choices_checked
 class APIToken(UserOwned):
     """A bearer token for programs; only the SHA-256 of the secret is kept."""
 
@@ -89,6 +107,12 @@ class APIToken(UserOwned):
     hint = models.CharField(max_length=16)
     digest = models.CharField(max_length=64, unique=True)
     scopes = models.JSONField(default=list)
+    # Over MCP: whether capabilities with hosts or secrets run unasked, and whether a yes that the client brings is a person's.
+    reaches_out = models.BooleanField(default=False)
+    person_answers = models.BooleanField(default=False)
+    proxy_memory = models.CharField(max_length=8, choices=ProxyMemory, default=ProxyMemory.BOTH)
+    # How many tokens of the instance's key it may spend in a day of UTC, where it has the scope proxy.
+    proxy_daily_tokens = models.PositiveIntegerField(default=DAILY_TOKENS)
     created_at = models.DateTimeField(default=timezone.now)
     last_used_at = models.DateTimeField(null=True, blank=True)
     expires_at = models.DateTimeField(null=True, blank=True)

@@ -141,9 +141,17 @@ def preferences_update(*, user_id: UUID, **changes: Any) -> Preferences:
 
 @transaction.atomic
 def token_create(
-    *, user: User, name: str, scopes: Collection[str], expires_at: datetime | None = None
+    *,
+    user: User,
+    name: str,
+    scopes: Collection[str],
+    expires_at: datetime | None = None,
+    **allowed: Any,
 ) -> tuple[APIToken, str]:
-    """A new API token and its secret (`izzy_…`), which is not stored and cannot be shown again."""
+    """A new API token and its secret (`izzy_…`), which is not stored and cannot be shown again.
+
+    `allowed` are further fields: `reaches_out`, `person_answers`, `proxy_memory`, `proxy_daily_tokens`.
+    """
     name = clean_text(name, field="name", max_chars=80)
     known = {str(scope) for scope in Scope}
     if not scopes or not set(scopes) <= known:
@@ -162,6 +170,7 @@ def token_create(
         digest=token_digest(secret),
         scopes=sorted(set(scopes)),
         expires_at=expires_at,
+        **allowed,
     )
     return token, secret
 

@@ -77,6 +77,34 @@ def test_each_scope_includes_those_below_it(admin: User) -> None:
     assert caught.value.to_json()["code"] == "missing_scope"
 
 
+def test_the_scope_proxy_stands_beside_the_others(admin: User) -> None:
+    everything, _ = token_create(user=admin, name="x", scopes=["admin"])
+    with pytest.raises(Forbidden):
+        require_scope(everything, "proxy")
+    proxy, _ = token_create(user=admin, name="y", scopes=["proxy"])
+    require_scope(proxy, "proxy")
+    with pytest.raises(Forbidden):
+        require_scope(proxy, "read")
+
+
+def test_the_page_gives_a_token_only_what_was_ticked(alice: User, sign_in: SignIn) -> None:
+    browser = sign_in(alice)
+    browser.post("/settings/tokens/", {"name": "plain", "scope": "write"})
+    ticked = {"reaches_out": "on", "person_answers": "on", "proxy": "on", "proxy_memory": "inject"}
+    browser.post(
+        "/settings/tokens/", {"name": "free", "scope": "read", "proxy_daily_tokens": "5000", **ticked}
+    )
+    plain, free = APIToken.objects.for_user(alice).order_by("created_at")
+    assert (plain.reaches_out, plain.person_answers, plain.scopes) == (False, False, ["write"])
+    assert (free.reaches_out, free.person_answers, free.scopes) == (True, True, ["proxy", "read"])
+    assert (free.proxy_memory, free.proxy_daily_tokens) == ("inject", 5000)
+    refused = browser.post(
+        "/settings/tokens/", {"name": "x", "scope": "read", "proxy_daily_tokens": "0"}
+    )
+    assert refused.status_code in {200, 400}
+    assert APIToken.objects.for_user(alice).count() == 2
+
+
 @pytest.mark.parametrize("scopes", [[], ["everything"], ["read", "sudo"], ["admin"]])
 def test_unknown_scopes_and_admin_for_ordinary_users_are_refused(alice: User, scopes: list[str]) -> None:
     with pytest.raises(InvalidInput):
@@ -121,6 +149,19 @@ def test_the_command_prints_a_token_that_works(alice: User, capsys: pytest.Captu
     token = authenticate_bearer(f"Bearer {capsys.readouterr().out.strip()}")
     assert (token.user, token.name, token.scopes) == (alice, "cron", ["read"])
     assert token.expires_at is not None
+
+
+def test_the_command_gives_what_a_token_may_beyond_its_scopes(
+    alice: User, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call_command(
+        "createtoken", "alice", "--scope", "proxy", "--reaches-out", "--proxy-daily-tokens", "9"
+    )
+    token = authenticate_bearer(f"Bearer {capsys.readouterr().out.strip()}")
+    assert (token.scopes, token.reaches_out, token.person_answers) == (["proxy"], True, False)
+    assert token.proxy_daily_tokens == 9
+    with pytest.raises(CommandError, match="proxy-daily-tokens"):
+        call_command("createtoken", "alice", "--proxy-daily-tokens", "0")
 
 
 def test_the_command_says_what_is_wrong(alice: User) -> None:

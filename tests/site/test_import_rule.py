@@ -1,6 +1,6 @@
 """What may import what, also inside functions and by import_string:
 
-* `core ← accounts ← {agent, search} ← {memory, capabilities} ← builder ← chat ← izzysite`: an app imports only those to its left,
+* `core ← accounts ← {agent, search} ← {memory, capabilities} ← builder ← chat ← gateway ← izzysite`: an app imports only those to its left,
   those in one brace never each other.
 * Inside an app `models ← services, notes, catalog, builds, conversations ← recall, runs, turns ← api, pages, admin, urls`. The
   first part of a dotted name that is one of these counts, and those of the last layer wherever they stand. A module of other
@@ -27,6 +27,7 @@ ORDER = [
     {"memory", "capabilities"},
     {"builder"},
     {"chat"},
+    {"gateway"},
     {"izzysite"},
 ]
 PLACE = {name: place for place, names in enumerate(ORDER) for name in names}

@@ -56,6 +56,10 @@ class Migration(migrations.Migration):
                 ('hint', models.CharField(max_length=16)),
                 ('digest', models.CharField(max_length=64, unique=True)),
                 ('scopes', models.JSONField(default=list)),
+                ('reaches_out', models.BooleanField(default=False)),
+                ('person_answers', models.BooleanField(default=False)),
+                ('proxy_memory', models.CharField(choices=[('both', 'Bring up memories and remember what was said'), ('inject', 'Only bring up memories'), ('capture', 'Only remember what was said'), ('none', 'Neither')], default='both', max_length=8)),
+                ('proxy_daily_tokens', models.PositiveIntegerField(default=1000000)),
                 ('created_at', models.DateTimeField(default=django.utils.timezone.now)),
                 ('last_used_at', models.DateTimeField(blank=True, null=True)),
                 ('expires_at', models.DateTimeField(blank=True, null=True)),
@@ -65,6 +69,7 @@ class Migration(migrations.Migration):
             options={
                 'verbose_name': 'API token',
                 'ordering': ['-created_at'],
+                'constraints': [models.CheckConstraint(condition=models.Q(('proxy_memory__in', ['both', 'inject', 'capture', 'none'])), name='accounts_apitoken_proxy_memory_known')],
             },
             managers=[
                 ('everything', django.db.models.manager.Manager()),

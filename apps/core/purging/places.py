@@ -176,6 +176,7 @@ PLACES = (
         """
         memory.memory proposed_fields
         agent.toolcall permission
+        gateway.clientsession shown
         builder.build description feedback hosts input_schema last_error reason request secrets
         builder.buildermessage payload
         builder.dialoguemessage blocks
@@ -193,6 +194,7 @@ PLACES = (
         agent.toolgrant reach
         builder.build name
         chat.conversation channel
+        gateway.clientsession client key
         chat.message speaker
         chat.turn client_id
         """,

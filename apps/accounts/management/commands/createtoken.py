@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
-from apps.accounts.models import Scope, User
+from apps.accounts.models import DAILY_TOKENS, MAX_DAILY_TOKENS, ProxyMemory, Scope, User
 from apps.accounts.services import token_create
 from apps.core.errors import IzzyError
 
@@ -26,6 +26,29 @@ class Command(BaseCommand):
             help="may be repeated; without it: write, which includes read",
         )
         parser.add_argument(
+            "--reaches-out",
+            action="store_true",
+            help="over MCP, capabilities that reach hosts or use secrets run unasked",
+        )
+        parser.add_argument(
+            "--person-answers",
+            action="store_true",
+            help="a yes to what the program asks in its own dialogue counts as the user's",
+        )
+        parser.add_argument(
+            "--proxy-memory",
+            choices=ProxyMemory.values,
+            default=str(ProxyMemory.BOTH),
+            help="what the Messages proxy does with memory (%(default)s)",
+        )
+        parser.add_argument(
+            "--proxy-daily-tokens",
+            type=int,
+            metavar="N",
+            default=DAILY_TOKENS,
+            help="with the scope proxy: tokens of the instance's key in a day (%(default)s)",
+        )
+        parser.add_argument(
             "--days", type=int, metavar="N", help="days until it expires, at least 1; without it: never"
         )
 
@@ -39,10 +62,19 @@ class Command(BaseCommand):
                 f"--days must be from 1 to {MAX_DAYS:,}; leave it out for a token that stays valid."
             )
         expires_at = timezone.now() + timedelta(days=days) if days is not None else None
+        if not 1 <= options["proxy_daily_tokens"] <= MAX_DAILY_TOKENS:
+            raise CommandError(f"--proxy-daily-tokens must be from 1 to {MAX_DAILY_TOKENS:,}.")
         scopes = options["scope"] or [str(Scope.WRITE)]
         try:
             _, secret = token_create(
-                user=user, name=options["name"], scopes=scopes, expires_at=expires_at
+                user=user,
+                name=options["name"],
+                scopes=scopes,
+                expires_at=expires_at,
+                reaches_out=options["reaches_out"],
+                person_answers=options["person_answers"],
+                proxy_memory=options["proxy_memory"],
+                proxy_daily_tokens=options["proxy_daily_tokens"],
             )
         except IzzyError as error:
             raise CommandError(error.message) from error

@@ -1,0 +1,5 @@
+"""REST of the gateway."""
+
+from django.urls import URLPattern
+
+urlpatterns: list[URLPattern] = []

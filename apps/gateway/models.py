@@ -1,0 +1,48 @@
+"""Rows of the gateway: sessions that people hold with other programs."""
+
+from typing import ClassVar
+
+from django.db import models
+from django.utils import timezone
+
+from apps.accounts.models import APIToken
+from apps.core.ids import uuid7
+from apps.core.models import UserOwned, choices_checked
+
+
+@choices_checked
+class ClientSession(UserOwned):
+    """A session of another program, by that program's own name for it (`key`).
+
+    `shown` are the notes that were brought up in it, `{id, text}` each; `conversation_id` is where what was said in it is kept.
+    Since it is `tainted`, others' words were read in it.
+    """
+
+    class Surface(models.TextChoices):
+        PROXY = "proxy", "Messages proxy"
+        HOOK = "hook", "Hooks"
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    token = models.ForeignKey(
+        APIToken, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    surface = models.CharField(max_length=8, choices=Surface)
+    client = models.CharField(max_length=64, blank=True, default="")
+    key = models.CharField(max_length=200)
+    conversation_id = models.UUIDField(null=True, blank=True)
+    tainted = models.BooleanField(default=False)
+    shown = models.JSONField(default=list, blank=True)
+    created_at = models.DateTimeField(default=timezone.now)
+    updated_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering: ClassVar = ["-updated_at"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["user", "surface", "client", "key"], name="gateway_session_of_user"
+            )
+        ]
+        indexes: ClassVar = [models.Index(fields=["updated_at"], name="gateway_session_updated")]
+
+    def __str__(self) -> str:
+        return f"{self.get_surface_display()}: {self.client} {self.key[:20]}"
