@@ -15,7 +15,7 @@ from apps.search.embedders.deadline import ANSWER_SECONDS, answered_within
 from apps.search.embedders.engines import embedder_for, static_embedder
 from apps.search.embedders.static import StaticEmbedder
 from apps.search.filling import PROBE, side_waiting
-from apps.search.proactive.concern import concern_of
+from apps.search.proactive.gist import whole_lesson
 from apps.search.spaces import encoder_name, is_resting, side_space
 from apps.search.text.analysis import document_terms
 
@@ -77,7 +77,7 @@ def known_weights(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> lis
 def warm_up() -> None:
     """Load the analyser, the lesson of concern and the bundled vectors, and have the encoder load its model."""
     document_terms("The quick brown fox", "en")
-    concern_of("The quick brown fox")
+    whole_lesson()
     embedder = static_embedder()
     if embedder is not None:
         embedder.embed_query("The quick brown fox")

@@ -18,8 +18,16 @@ from apps.memory.notes.changes import memory_delete
 from apps.memory.notes.revisions import Change
 from apps.memory.purge import memory_purge
 from apps.memory.recall import block as recall_block
-from apps.memory.recall.block import BUDGET_TOKENS, Surfaced, SurfacedNote, composed_in, line_of
-from apps.memory.recall.handles import escaped, handles_keep, notes_by_handle
+from apps.memory.recall.block import (
+    BUDGET_TOKENS,
+    Surfaced,
+    SurfacedNote,
+    composed_in,
+    escaped,
+    handles_keep,
+    line_of,
+    notes_by_handle,
+)
 from tests.memory.conftest import MakeNote
 from tests.tools import Tools
 

@@ -5,15 +5,15 @@ import json
 import numpy as np
 import pytest
 
-from apps.search.proactive.concern import (
+from apps.search.proactive.gist import (
     FOLDER,
     IDLE,
     PERSONAL,
-    concern_of,
     encoder_concern,
     encoder_lesson,
     example_messages,
     lesson_of,
+    whole_lesson,
 )
 
 
@@ -40,12 +40,12 @@ def test_each_language_teaches_with_as_many_messages_of_both_kinds_none_of_them_
 def test_a_question_of_ones_own_sounds_more_personal_than_one_of_anybodys(
     personal: str, idle: str
 ) -> None:
-    assert concern_of(personal) > concern_of(idle)
+    assert whole_lesson().concern(personal) > whole_lesson().concern(idle)
 
 
 @pytest.mark.parametrize("text", ["", "   ", "?!", "🦞", "x" * 100_000, "\x00", "你好"])
 def test_any_text_has_a_finite_concern(text: str) -> None:
-    assert abs(concern_of(text)) < 10
+    assert abs(whole_lesson().concern(text)) < 10
 
 
 def test_messages_it_has_not_learnt_from_are_told_apart() -> None:

@@ -30,7 +30,7 @@ from apps.chat.audit_log.words import (
 )
 from apps.chat.models import Conversation, Message, MessageKind, Role, Turn, TurnStatus
 from apps.core.ids import note_id, parse_id
-from apps.memory.recall.handles import notes_by_handle
+from apps.memory.recall.block import notes_by_handle
 
 STATES = {
     TurnStatus.STOPPED: "You stopped it.",

@@ -6,15 +6,16 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from django.db.models import Q
 from django.utils import timezone
 
 from apps.core.ids import parse_id
 from apps.core.text import estimate_tokens
-from apps.memory.models import Memory, Status
+from apps.memory.models import CaptureWindow, Memory, Status, Trust, WindowState
 from apps.memory.notes.changes import access_record
 from apps.memory.notes.selectors import memories_by_id, standing_notes
 from apps.memory.similarity import NOTES
-from apps.search.documents import Hit
+from apps.search.documents import Hit, Scope, Source
 from apps.search.proactive.recall import recall
 
 from .about_user import asks_about_user, notes_about_user
@@ -30,7 +31,6 @@ from .block import (
     line_of,
     shortened,
 )
-from .searching import NEWEST_WINDOWS, unread_scope
 
 STANDING_TOKENS = 300
 STANDING_NOTES = 20
@@ -38,6 +38,7 @@ STANDING_REASON = "Stands before every conversation."
 THRESHOLD = 0.45
 RECENT_TEXTS = 3
 CANDIDATES = 40
+NEWEST_WINDOWS = 20  # that nobody has read
 LEAST_RELEVANCE = THRESHOLD * 3 / 5  # needed even by a note of importance 5
 
 FRESH = timedelta(days=7)
@@ -95,6 +96,23 @@ def still_shown(user_id: UUID, items: Iterable[Mapping[str, Any]]) -> set[UUID]:
         # The note's text, or the shortened beginning of one of its passages.
         if any(text == content or (text.endswith("…") and text[:-1] in content) for text in shown[pk])
     }
+
+
+def unread_scope(
+    user_id: UUID, *, other_than: UUID | None, exclude_ids: Collection[UUID] = ()
+) -> Scope | None:
+    """Limits a search to the user's own messages in the newest windows that nobody has read, of all conversations but one;
+    None where there are none. A message that quotes others is left out."""
+    rows = CaptureWindow.objects.for_user(user_id).filter(
+        state__in=[WindowState.WAITING, WindowState.GAVE_UP]
+    )
+    rows = rows.filter(~Q(conversation_id=other_than)) if other_than else rows
+    found = rows.order_by("-id").values_list("segments", flat=True)[:NEWEST_WINDOWS]
+    segments = [segment for segments in found for segment in segments]
+    others = {one["message"] for one in segments if one["trust"] != Trust.USER}
+    own = {UUID(one["message"]) for one in segments if not one["seen"] and one["message"] not in others}
+    sources = frozenset({Source.CONVERSATION})
+    return Scope(sources=sources, only_ids=own, exclude_ids=exclude_ids) if own else None
 
 
 def final_score(relevance: float, importance: int, age: timedelta) -> float:

@@ -1,21 +1,11 @@
-"""Searching notes by meaning and words, limited by a note's own fields, and what was said but not yet read."""
+"""Searching notes by meaning and words, limited by a note's own fields."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from uuid import UUID
 
-from django.db.models import Q
-
-from apps.memory.models import (
-    CaptureWindow,
-    Memory,
-    MemoryFile,
-    MemoryRevision,
-    Status,
-    Trust,
-    WindowState,
-)
+from apps.memory.models import Memory, MemoryFile, MemoryRevision, Status, Trust
 from apps.memory.notes.selectors import NoteFilter, memories_by_id, memories_list
 from apps.memory.similarity import NOTES
 from apps.search.causes import explained
@@ -23,7 +13,6 @@ from apps.search.documents import Hit, Packed, Scope, Source
 from apps.search.selectors import context, search
 
 UNTRUSTED = "from an untrusted source"
-NEWEST_WINDOWS = 20
 
 
 def notes_search(
@@ -87,20 +76,3 @@ def untrusted_among(user_id: UUID, hits: Iterable[Hit], *, as_of: datetime | Non
         kept = MemoryFile.objects.owned_by(user_id).filter(pk__in=files, trust=Trust.UNTRUSTED)
         found.update(kept.values_list("pk", flat=True))
     return found
-
-
-def unread_scope(
-    user_id: UUID, *, other_than: UUID | None, exclude_ids: Collection[UUID] = ()
-) -> Scope | None:
-    """Limits a search to the user's own messages in the newest windows that nobody has read, of all conversations but one;
-    None where there are none. A message that quotes others is left out."""
-    rows = CaptureWindow.objects.for_user(user_id).filter(
-        state__in=[WindowState.WAITING, WindowState.GAVE_UP]
-    )
-    rows = rows.filter(~Q(conversation_id=other_than)) if other_than else rows
-    found = rows.order_by("-id").values_list("segments", flat=True)[:NEWEST_WINDOWS]
-    segments = [segment for segments in found for segment in segments]
-    others = {one["message"] for one in segments if one["trust"] != Trust.USER}
-    own = {UUID(one["message"]) for one in segments if not one["seen"] and one["message"] not in others}
-    sources = frozenset({Source.CONVERSATION})
-    return Scope(sources=sources, only_ids=own, exclude_ids=exclude_ids) if own else None

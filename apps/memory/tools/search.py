@@ -17,9 +17,10 @@ from apps.memory.models import Tier as NoteTier
 from apps.memory.notes.changes import access_record
 from apps.memory.notes.fields import MAX_CATEGORY_CHARS, MAX_TAG_CHARS, MAX_TAGS, clean_category
 from apps.memory.notes.selectors import MAX_DEPTH, NoteFilter, related_notes, texts_at
-from apps.memory.recall.handles import is_handle, notes_by_handle
+from apps.memory.recall.block import is_handle, notes_by_handle
+from apps.memory.recall.injection import unread_scope
 from apps.memory.recall.keywords import MAX_KEYWORD_CHARS, MAX_KEYWORDS, memory_recall
-from apps.memory.recall.searching import notes_search, unread_scope, untrusted_among
+from apps.memory.recall.searching import notes_search, untrusted_among
 from apps.memory.similarity import NOTES
 from apps.search.causes import explained
 from apps.search.documents import Hit, Scope, Source

@@ -6,7 +6,7 @@ Its two files are read directly: importing wordllama would take half a second.
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,6 +25,8 @@ MAX_TOKENS = 4096
 """Tokens of one text that count."""
 SIGN_WEIGHT = 0.05
 """Weight in a query of a token that belongs to no word, beside words of 0..1."""
+LATIN_END = 0x250
+"""The code point after the last Latin letter."""
 
 
 class StaticEmbedder:
@@ -124,7 +126,8 @@ class StaticEmbedder:
         return [word for word in words if len(word) > 3 and word.isalpha() and word.islower()]
 
     def word_lengths(self, words: Sequence[str]) -> Vector:
-        """The length of each word's vector, the sum of its tokens' (len(words),): long where it tells of a subject."""
+        """The length of each word's vector, the sum of its tokens' (len(words),): 2 for "a", 28 for "risotto", which tells of a
+        subject."""
         batch = self._tokenizer.encode_batch_fast(
             [word.lower() for word in words], add_special_tokens=False
         )
@@ -162,6 +165,12 @@ class StaticEmbedder:
         tokens = self._tokenizer.encode(text, add_special_tokens=False).ids
         rows = self._vectors[tokens].astype(np.float32)
         return np.asarray(rows.mean(axis=0) if len(tokens) else np.zeros(DIMENSION, dtype=np.float32))
+
+
+def can_read(words: Collection[str]) -> bool:
+    """Whether the bundled vectors mean anything for words: they know other scripts than Latin by letters alone."""
+    latin = sum(all(ord(sign) < LATIN_END for sign in word) for word in words)
+    return 2 * latin >= len(words)
 
 
 def _unit(total: Vector) -> Vector:

@@ -5,7 +5,7 @@ from functools import cache
 
 import numpy as np
 
-from apps.search.embedders.base import Matrix, Vector
+from apps.search.embedders.base import Matrix
 from apps.search.embedders.engines import static_embedder
 from apps.search.embedders.static import StaticEmbedder
 from apps.search.text.analysis import stems
@@ -21,12 +21,6 @@ def nearness(words: Sequence[str], others: Sequence[str]) -> Matrix:
         return np.zeros((len(words), len(others)), dtype=np.float32)
     both = embedder.embed_documents([*words, *others])
     return np.asarray(both[: len(words)] @ both[len(words) :].T, dtype=np.float32)
-
-
-def word_lengths(words: Sequence[str]) -> Vector | None:
-    """How long the vectors of words are, (len(words),): 2 for "a", 28 for "risotto"; None where they are missing."""
-    embedder = static_embedder()
-    return None if embedder is None else embedder.word_lengths(words)
 
 
 def neighbours(words: Sequence[str], *, least: float, limit: int) -> list[str]:
@@ -55,16 +49,8 @@ def _vocabulary(embedder: StaticEmbedder) -> tuple[list[str], Matrix]:
     return words, embedder.embed_documents(words)
 
 
-LATIN_END = 0x250
-"""The code point after the last Latin letter."""
 AKIN = 5
 """Words that begin with so many letters in common are of one family, as the parts of compounds are."""
-
-
-def can_read(words: Collection[str]) -> bool:
-    """Whether the bundled vectors mean anything for words: they know other scripts than Latin by letters alone."""
-    latin = sum(all(ord(sign) < LATIN_END for sign in word) for word in words)
-    return 2 * latin >= len(words)
 
 
 def vectors_without_accidents(texts: Sequence[str], words: Collection[str]) -> Matrix | None:

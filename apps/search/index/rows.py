@@ -13,6 +13,7 @@ from apps.search.documents import Source
 from apps.search.features import Flag
 from apps.search.index.neighbours import Neighbours
 from apps.search.index.side import SideVectors
+from apps.search.text.analysis import detect_language
 
 Rows = NDArray[np.int64]
 Floats = NDArray[np.float32]
@@ -23,6 +24,8 @@ LENGTH_PRIOR = 0.2
 NOTE_TERMS = 20
 """A note is ranked as if it had this many stems: being short is no fault in what was written to be kept."""
 
+LANGUAGE_SHARE = 50
+"""A language counts among an owner's when at least one passage in this many is written in it."""
 MAX_POSTINGS = 4000
 """Stems whose rows are held; of more the one asked for longest ago goes. Without a bound each new word asked would stay."""
 
@@ -187,6 +190,12 @@ class UserRows:
             order = self._order
             rows = order[np.minimum(np.searchsorted(known, ids, sorter=order), self.size - 1)]
         return np.where(known[rows] == ids, rows, -1)
+
+    def languages_of(self, text: str) -> list[str]:
+        """The languages that the owner writes in, else the text's own: a short question tells little."""
+        codes = [code for code, number in self.languages.items() if number * LANGUAGE_SHARE >= self.size]
+        common = [code.to_bytes(2, "little").rstrip(b"\0").decode("ascii", "replace") for code in codes]
+        return sorted(set(common or [detect_language(text)]))
 
     def cosines(self, query: Floats) -> Floats:
         """The cosine of each row with a unit query in the base space, (size,)."""

@@ -27,13 +27,11 @@ from apps.search.backends import Head
 from apps.search.causes import explained
 from apps.search.documents import Causes, Hit, Scope
 from apps.search.embedders.base import Matrix, QueryWeights
-from apps.search.embedders.vocabulary import can_read
+from apps.search.embedders.static import can_read
 from apps.search.index.cache import index_open
 from apps.search.index.occasions import Nearest, Nearness, nearest
 from apps.search.index.rows import UserRows
-from apps.search.proactive.concern import concern_of, encoder_concern
-from apps.search.proactive.gist import Gist, gist_of
-from apps.search.ranking.query import languages_of
+from apps.search.proactive.gist import Gist, encoder_concern, gist_of, whole_lesson
 from apps.search.ranking.relevance import Found, Scale, best_places, hits_for
 from apps.search.ranking.signals import allowed_rows
 from apps.search.spaces import Use, base_query, side_lesson, side_vectors
@@ -199,7 +197,7 @@ def _question(user_id: UUID, talk: Sequence[str]) -> _Question | None:
     with index_open(user_id) as opened:
         if opened is None or not opened[1].living:
             return None
-        head, languages = opened[0], languages_of(talk[-1], opened[1])
+        head, languages = opened[0], opened[1].languages_of(talk[-1])
     gist = gist_of(talk, languages)
     if not gist.words:
         return None
@@ -210,7 +208,7 @@ def _question(user_id: UUID, talk: Sequence[str]) -> _Question | None:
         base = np.stack([one for one in vectors if one is not None]) if vectors[0] is not None else None
     # The newest message last: where it leans on the talk it is not among them by itself.
     side = side_vectors(head.side, [*(text for text, _ in queries), gist.newest], Use.QUERY)
-    sounds = concern_of(gist.newest)
+    sounds = whole_lesson().concern(gist.newest)
     encoded = None if side is None else encoder_concern(side_lesson(head.side), side[-1])
     against = [1.0, gist.lean, sounds, sounds if encoded is None else encoded]
     beside = None if side is None else side[:-1]

@@ -18,7 +18,6 @@ from apps.search.index.rows import UserRows
 from apps.search.spaces import base_query, encoder_name, side_query
 from apps.search.text.analysis import (
     MAX_TERMS,
-    detect_language,
     one_edit_from,
     split_words,
     stems,
@@ -30,8 +29,6 @@ from apps.search.text.words import CHATTER, OTHER_WORDS, SELF_WORDS, TIME_WORDS
 Rows = NDArray[np.int64]
 
 MAX_QUERY_CHARS = 20_000
-LANGUAGE_SHARE = 50
-"""A language counts among an owner's when at least one passage in this many is written in it."""
 FEW_NOTES = 100
 """With this many passages an owner's own word frequencies and the vocabulary's ranks weigh the same."""
 PREFIX_WEIGHT = 0.7
@@ -126,7 +123,7 @@ def encoder_question(text: str, rows: UserRows) -> str:
         return "" if name not in ROLES and text_hash(name) in rows.names else word[0]
 
     left = " ".join(_WORD.sub(without, text).split())
-    languages = languages_of(text, rows)
+    languages = rows.languages_of(text)
     says = any(not any(word in stop_words(code) for code in languages) for word in split_words(left))
     return left if says else text
 
@@ -151,7 +148,7 @@ def put_right(text: str, rows: UserRows) -> tuple[str, list[str]]:
     words, names = split_words(text)[:MAX_TERMS], rows.names - _ROLE_HASHES
     if not names:
         return text, words
-    languages, slips = languages_of(text, rows), 0
+    languages, slips = rows.languages_of(text), 0
     for word in _content(words, languages):
         if text_hash(word) in rows.names or slips == MAX_SLIPS:
             continue
@@ -179,7 +176,7 @@ def _forms(word: str, languages: list[str]) -> tuple[str, ...]:
 
 def _add_terms(query: Query, words: list[str], rows: UserRows) -> dict[str, float]:
     """Fill in terms and names; returns word -> how much it says, 0..1."""
-    languages = languages_of(query.text, rows)
+    languages = rows.languages_of(query.text)
     content = _content(words, languages)
     query.substance = min(sum(_SAYS.get(word, 1.0) for word in content), 1.0)
     query.names = [text_hash(word) for word in content if text_hash(word) in rows.names]
@@ -205,13 +202,6 @@ def _add_terms(query: Query, words: list[str], rows: UserRows) -> dict[str, floa
         else:
             query.terms.append(term)
     return weights
-
-
-def languages_of(text: str, rows: UserRows) -> list[str]:
-    """The languages that an owner writes in, else the question's own: a short question tells little."""
-    codes = [code for code, number in rows.languages.items() if number * LANGUAGE_SHARE >= rows.size]
-    common = [code.to_bytes(2, "little").rstrip(b"\0").decode("ascii", "replace") for code in codes]
-    return sorted(set(common or [detect_language(text)]))
 
 
 def _term(word: str, forms: tuple[str, ...], rows: UserRows) -> Term | None:
