@@ -181,9 +181,10 @@ def compose(
     *,
     now: datetime,
     numbering: Numbering | None = None,
+    budget: int = BUDGET_TOKENS,
 ) -> Surfaced:
-    """The block for some items and the best of the others, those that add something new first, within the budget; one that
-    does not fit leaves room for a shorter one.
+    """The block for some items and the best of the others, those that add something new first, within the budget (estimated
+    tokens); one that does not fit leaves room for a shorter one.
 
     With a `numbering`, which takes in the notes that are shown, each stands under its short name; without one the block
     has no ids.
@@ -191,13 +192,13 @@ def compose(
     lines, tokens = [HEADER], estimate_tokens(HEADER)
     taken: list[Item] = []
     for item in chain(first, _diverse(items)):
-        if tokens + LINE_TOKENS > BUDGET_TOKENS:
+        if tokens + LINE_TOKENS > budget:
             break
         if numbering is not None and isinstance(item, SurfacedNote):
             item = replace(item, handle=numbering.handle(item.id))
         line = line_of(item, now)
         cost = estimate_tokens(f"\n{line}")
-        if tokens + cost <= BUDGET_TOKENS:
+        if tokens + cost <= budget:
             tokens += cost
             lines.append(line)
             taken.append(item)

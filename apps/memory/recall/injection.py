@@ -60,7 +60,20 @@ def surface(
     conversation has been shown, and messages: what others than `conversation_id` hold unread is brought up too. Records the
     access of what it returns, so call it once per turn, inside `in_db`.
     """
-    now, talk = now or timezone.now(), recent_texts[-RECENT_TEXTS:]
+    now = now or timezone.now()
+    standing, items = worth_bringing_up(user_id, recent_texts, exclude_ids=exclude_ids, now=now)
+    if conversation_id is not None:
+        items += unread_words(user_id, recent_texts, exclude_ids=exclude_ids, other_than=conversation_id)
+    surfaced = composed_in(user_id, conversation_id, items, first=standing, now=now)
+    surfaced_record(user_id=user_id, surfaced=surfaced)
+    return surfaced
+
+
+def worth_bringing_up(
+    user_id: UUID, recent_texts: Sequence[str], *, exclude_ids: Collection[UUID], now: datetime
+) -> tuple[list[SurfacedNote], list[Item]]:
+    """The standing notes, and the others worth bringing up; see `surface`. Records nothing."""
+    talk = recent_texts[-RECENT_TEXTS:]
     standing = _standing(user_id, exclude_ids, now)
     scope = replace(NOTES, exclude_ids=frozenset([*exclude_ids, *(item.id for item in standing)]))
     items: list[Item] = []
@@ -69,16 +82,29 @@ def surface(
     else:
         hits = recall(user_id, talk, top_k=CANDIDATES, scope=scope, least=LEAST_RELEVANCE)
         items += _relevant(user_id, hits, now)
-    if conversation_id is not None:
-        unread = unread_scope(user_id, other_than=conversation_id, exclude_ids=exclude_ids)
-        hits = (
-            recall(user_id, talk, top_k=NEWEST_WINDOWS, scope=unread, least=THRESHOLD) if unread else []
-        )
-        items += [SurfacedWords(hit, shortened(hit.text, NOTE_TOKENS), hit.score) for hit in hits]
-    surfaced = composed_in(user_id, conversation_id, items, first=standing, now=now)
+    return standing, items
+
+
+def unread_words(
+    user_id: UUID,
+    recent_texts: Sequence[str],
+    *,
+    exclude_ids: Collection[UUID],
+    other_than: UUID | None,
+) -> list[Item]:
+    """What the user said in other conversations that nobody has read for notes yet, where it is worth bringing up."""
+    unread = unread_scope(user_id, other_than=other_than, exclude_ids=exclude_ids)
+    if unread is None:
+        return []
+    talk = recent_texts[-RECENT_TEXTS:]
+    hits = recall(user_id, talk, top_k=NEWEST_WINDOWS, scope=unread, least=THRESHOLD)
+    return [SurfacedWords(hit, shortened(hit.text, NOTE_TOKENS), hit.score) for hit in hits]
+
+
+def surfaced_record(*, user_id: UUID, surfaced: Surfaced) -> None:
+    """Notes that these notes were brought up."""
     notes = (item.id for item in surfaced.items if isinstance(item, SurfacedNote))
     access_record(user_id=user_id, memory_ids=list(notes))
-    return surfaced
 
 
 def still_shown(user_id: UUID, items: Iterable[Mapping[str, Any]]) -> set[UUID]:

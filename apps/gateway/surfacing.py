@@ -1,0 +1,108 @@
+"""What comes up unasked in sessions of other programs: chosen as in a chat turn, in an element of its own, without short names."""
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.utils import timezone
+
+from apps.accounts.selectors import preferences_for
+from apps.core.ids import parse_id
+from apps.core.text import estimate_tokens
+from apps.gateway.models import ClientSession
+from apps.memory.recall.block import BUDGET_TOKENS, Surfaced, SurfacedWords, compose
+from apps.memory.recall.injection import (
+    still_shown,
+    surfaced_record,
+    unread_words,
+    worth_bringing_up,
+)
+
+OPENING, CLOSING = "<izzy-memories>", "</izzy-memories>"
+ELEMENT_TOKENS = estimate_tokens(f"{OPENING}\n\n{CLOSING}")
+MOST_SHOWN = 500
+"""So many entries of what a session has been shown are kept, the newest."""
+_TAG = re.compile(r"</?\s*izzy-memories\s*>", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """What to add to a program's context: `text` of at most BUDGET_TOKENS estimated tokens, "" when nothing is relevant.
+
+    `shown` has an entry `{id, text}` (words of a conversation: with `source`) for each line, in their order.
+    """
+
+    text: str = ""
+    tokens: int = 0
+    shown: tuple[dict[str, str], ...] = ()
+
+
+def surface_for(session: ClientSession, recent_texts: Sequence[str]) -> Block:
+    """What to bring up now in a program's session that it has not been shown, and notes that it was shown.
+
+    `recent_texts` are what was said last, oldest first, the newest message at the end. Synchronous, inside `in_db`.
+    """
+    block = block_for(
+        session.user_id,
+        recent_texts,
+        shown=session.shown,
+        conversation_id=session.conversation_id,
+    )
+    if block.shown:
+        session_show(session=session, shown=block.shown)
+    return block
+
+
+def block_for(
+    user_id: UUID,
+    recent_texts: Sequence[str],
+    *,
+    shown: Iterable[Mapping[str, Any]] = (),
+    conversation_id: UUID | None = None,
+    record: bool = True,
+) -> Block:
+    """What to bring up beside what `shown` has; empty for users who switched memory off.
+
+    `conversation_id` is where the session's own words are kept. Without `record` the notes do not count as brought up.
+    """
+    if not preferences_for(user_id).use_memory:
+        return Block()
+    now, known = timezone.now(), _known(user_id, list(shown))
+    standing, items = worth_bringing_up(user_id, recent_texts, exclude_ids=known, now=now)
+    items += unread_words(user_id, recent_texts, exclude_ids=known, other_than=conversation_id)
+    surfaced = compose(items, standing, now=now, budget=BUDGET_TOKENS - ELEMENT_TOKENS)
+    if record:
+        surfaced_record(user_id=user_id, surfaced=surfaced)
+    return _framed(surfaced)
+
+
+def _known(user_id: UUID, shown: list[Mapping[str, Any]]) -> Collection[UUID]:
+    words = {parse_id(item["id"]) for item in shown if "source" in item}
+    notes = [item for item in shown if "source" not in item]
+    return (still_shown(user_id, notes) if notes else set()) | words
+
+
+def _framed(surfaced: Surfaced) -> Block:
+    """The block in its element, which nothing that stands in it can end early."""
+    if not surfaced.text:
+        return Block()
+    text = f"{OPENING}\n{_TAG.sub('', surfaced.text).strip()}\n{CLOSING}"
+    shown = tuple(
+        {"id": str(item.id), "text": item.text}
+        | ({"source": "conversation"} if isinstance(item, SurfacedWords) else {})
+        for item in surfaced.items
+    )
+    return Block(text, estimate_tokens(text), shown)
+
+
+@transaction.atomic
+def session_show(*, session: ClientSession, shown: Iterable[Mapping[str, str]]) -> None:
+    """Notes what a session has been shown."""
+    row = ClientSession.objects.owned_by(session.user_id).select_for_update().get(pk=session.pk)
+    row.shown = [*row.shown, *map(dict, shown)][-MOST_SHOWN:]
+    row.updated_at = timezone.now()
+    row.save(update_fields=["shown", "updated_at"])
+    session.shown = row.shown
