@@ -106,6 +106,7 @@ class PasswordForm(CurrentPasswordForm):
 
 class TokenForm(PlainForm):
     LIFETIMES = [("", "Never"), ("7", "In a week"), ("30", "In 30 days"), ("365", "In a year")]
+    FIRST = ("name", "scope", "lifetime")  # what every token is asked for
 
     name = forms.CharField(
         label="Name", max_length=80, help_text="What it is for, for example “laptop”."
@@ -151,6 +152,12 @@ class TokenForm(PlainForm):
         assert isinstance(field, forms.ChoiceField)  # noqa: S101  for the type checker
         field.choices = scopes
         field.initial = str(Scope.WRITE)
+
+    def first_fields(self) -> list[forms.BoundField]:
+        return [self[name] for name in self.fields if name in self.FIRST]
+
+    def further_fields(self) -> list[forms.BoundField]:
+        return [self[name] for name in self.fields if name not in self.FIRST]
 
     def values(self) -> dict[str, Any]:
         """Arguments of `token_create` but the user."""
