@@ -9,6 +9,7 @@ from django.views.generic import RedirectView
 from izzysite.views import SchemaView, SwaggerView, healthz, readyz
 
 api_urlpatterns = [
+    path("", include("apps.accounts.api")),
     path("", include("apps.agent.api_urls")),
     path("", include("apps.memory.api_urls")),
     path("", include("apps.capabilities.api.views")),

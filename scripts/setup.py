@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+CLI = ROOT / "cli"
 VENV = ROOT / ".venv"
 TOOLS = ROOT / ".tools" / "uv"
 LOCK = ROOT / "requirements.lock"
@@ -61,7 +62,7 @@ def set_up(arguments: list[str]) -> None:
 
 def fingerprint() -> str:
     digest = hashlib.sha256("\n".join([sys.version, str(ROOT), *extras()]).encode())
-    for file in (LOCK, ROOT / "pyproject.toml"):
+    for file in (LOCK, ROOT / "pyproject.toml", CLI / "pyproject.toml"):
         digest.update(file.read_bytes())
     return digest.hexdigest()
 
@@ -160,7 +161,7 @@ def install_packages() -> None:
         target: list[object] = ["--python", python_of(VENV)]
         run([uv, "pip", "sync", "-q", "--require-hashes", *target, LOCK], environment)
         install: list[object] = [uv, "pip", "install", "-q", "--no-build-isolation", *target]
-        run([*install, "--no-deps", "-e", ROOT], environment)
+        run([*install, "--no-deps", "-e", ROOT, "-e", CLI], environment)
         if extras():
             # Not in the lock: they are large, and what they need differs from machine to machine.
             run([*install, "-e", f"{ROOT}[{','.join(extras())}]"], environment)
@@ -175,7 +176,7 @@ def install_with_pip() -> None:
         if subprocess.run([*pip[:3], "--version"], check=False, stdout=subprocess.DEVNULL).returncode:
             run([python_of(VENV), "-m", "ensurepip"])
         run([*pip, "--require-hashes", "-r", LOCK])
-        run([*pip, "--no-deps", "--no-build-isolation", "-e", ROOT])
+        run([*pip, "--no-deps", "--no-build-isolation", "-e", ROOT, "-e", CLI])
         if extras():
             run([*pip, "--no-build-isolation", "-e", f"{ROOT}[{','.join(extras())}]"])
     except subprocess.CalledProcessError:

@@ -116,6 +116,8 @@ UNNAMED = {
     "IZZY_PARENT_FD",
     "IZZY_GATE_FD",
     "IZZY_HEARTBEAT_FD",
+    "IZZY_URL",
+    "IZZY_TOKEN",  # both of the command line
 }
 """Variables of ours that no setting is named after."""
 

@@ -1,0 +1,1 @@
+"""The commands, by topic; izzy_cli.main imports each when it is run."""

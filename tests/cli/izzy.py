@@ -1,0 +1,156 @@
+"""The command line as a person or a script runs it: a process of its own, in a pipe or on a terminal."""
+
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from fcntl import ioctl
+from pathlib import Path
+from typing import Any, Self
+
+from tests.waiting import PATIENCE
+
+STYLE = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
+
+
+@dataclass
+class Done:
+    """How a command ended, and what it wrote."""
+
+    code: int
+    out: bytes
+    err: str
+
+    @property
+    def text(self) -> str:
+        return self.out.decode()
+
+    def ok(self) -> Self:
+        assert self.code == 0, f"exit code {self.code}: {self.err}{self.text}"
+        return self
+
+
+@dataclass
+class Izzy:
+    """`izzy` with a home of its own, signed in where `url` and `token` are given."""
+
+    home: Path
+    url: str = ""
+    token: str = ""
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def run(self, *arguments: str, given: str | bytes = b"", **environment: str) -> Done:
+        """Without a terminal; `given` is its standard input."""
+        done = subprocess.run(
+            [sys.executable, "-m", "izzy_cli", *arguments],
+            input=given.encode() if isinstance(given, str) else given,
+            capture_output=True,
+            env=self.variables(environment),
+            timeout=PATIENCE,
+            check=False,
+        )
+        error = done.stderr.decode(errors="replace")
+        assert "Traceback" not in error, error
+        if self.token:
+            assert self.token not in error
+        return Done(done.returncode, done.stdout, error)
+
+    def variables(self, more: dict[str, str] | None = None) -> dict[str, str]:
+        """The environment of its processes."""
+        kept = ("PATH", "LANG", "LC_ALL", "PYTHONPATH", "VIRTUAL_ENV")
+        own = {"HOME": str(self.home), "IZZY_URL": self.url, "IZZY_TOKEN": self.token}
+        clean = {name: os.environ[name] for name in kept if name in os.environ}
+        return clean | {"TERM": "xterm"} | own | self.environment | (more or {})
+
+    @contextmanager
+    def terminal(self, *arguments: str, columns: int = 80, **environment: str) -> Iterator["Terminal"]:
+        """On a terminal of so many columns."""
+        child, master = pty.fork()
+        if child == 0:
+            command = [sys.executable, "-m", "izzy_cli", *arguments]
+            os.execve(sys.executable, command, self.variables(environment))
+        ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        terminal = Terminal(child, master)
+        try:
+            yield terminal
+        finally:
+            terminal.close()
+
+
+class Terminal:
+    """The other end of a terminal: what the command wrote, and a keyboard."""
+
+    def __init__(self, process: int, master: int) -> None:
+        self.process, self.master = process, master
+        self.written = ""
+        self.seen = 0
+        self.code: int | None = None
+
+    @property
+    def text(self) -> str:
+        """All that was written, without colours."""
+        return STYLE.sub("", self.written).replace("\r\n", "\n")
+
+    def expect(self, what: str) -> None:
+        """Wait until this stands after what was last expected."""
+        deadline = time.monotonic() + PATIENCE
+        while (at := self.text.find(what, self.seen)) < 0:
+            assert self._read(deadline), f"{what!r} never came:\n{self.text}"
+        self.seen = at + len(what)
+
+    def type(self, text: str) -> None:
+        os.write(self.master, text.encode())
+
+    def line(self, text: str) -> None:
+        self.type(text + "\r")
+
+    def interrupt(self) -> None:
+        self.type("\x03")
+
+    def end(self) -> int:
+        """Wait until the command has ended; its exit code."""
+        deadline = time.monotonic() + PATIENCE
+        while self._read(deadline):
+            pass
+        return self._wait()
+
+    def close(self) -> None:
+        if self.code is None:
+            os.kill(self.process, signal.SIGKILL)
+            self._wait()
+        os.close(self.master)
+
+    def _wait(self) -> int:
+        if self.code is None:
+            self.code = os.waitstatus_to_exitcode(os.waitpid(self.process, 0)[1])
+        return self.code
+
+    def _read(self, deadline: float) -> bool:
+        """More of what it writes; False when it has closed its end."""
+        ready = select.select([self.master], [], [], max(0, deadline - time.monotonic()))[0]
+        assert ready, f"nothing came for too long:\n{self.text}"
+        try:
+            piece = os.read(self.master, 65536)
+        except OSError:  # Linux says so where there is nobody at the other end
+            return False
+        self.written += piece.decode(errors="replace")
+        return bool(piece)
+
+
+def fields_of(done: Done) -> list[list[str]]:
+    """The rows of a table in a pipe."""
+    return [line.split("\t") for line in done.ok().text.splitlines()]
+
+
+def only(rows: list[Any]) -> Any:
+    assert len(rows) == 1, rows
+    return rows[0]
