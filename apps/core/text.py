@@ -88,6 +88,8 @@ def chunk_text(text: str, size: int = 500, overlap: int = 100) -> list[str]:
     """
     if not 0 <= overlap < size:
         raise ValueError("overlap must be at least 0 and below size")
+    if estimate_tokens(text) <= size:
+        return [text.strip()] if text.strip() else []
     chunks: list[str] = []
     window: list[tuple[str, int]] = []
     total, last = 0, ""

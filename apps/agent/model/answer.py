@@ -68,7 +68,14 @@ class Answer:
                 self.started, self.model = True, _word(event.message.model)
                 self.usage |= _counted(event.message.usage)
             case "content_block_start":
-                text = self._begun(event.index, event.content_block.to_dict())
+                begun = event.content_block.to_dict()
+                said = self._fitting(begun.get("text") or "")
+                self.opened[event.index] = OpenBlock(begun, text=[said])
+                self._gap = self._gap or is_server_block(begun)
+                if is_result(begun):
+                    name = str(begun["type"]).removesuffix(RESULT_SUFFIX)
+                    self.server.append(ServerResult(str(begun["tool_use_id"]), name, storable(begun)))
+                text = storable(said) if begun["type"] == "text" else ""
             case "content_block_delta" if event.index in self.opened:
                 text = self._delta(self.opened[event.index], event.delta)
             case "content_block_stop" if event.index in self.opened:
@@ -89,15 +96,6 @@ class Answer:
             text, self._gap = (GAP if self._said else "") + text, False
         self._said = self._said or bool(text)
         return text
-
-    def _begun(self, index: int, block: dict[str, Any]) -> str:
-        text = self._fitting(block.get("text") or "")
-        self.opened[index] = OpenBlock(block, text=[text])
-        self._gap = self._gap or is_server_block(block)
-        if is_result(block):
-            name = str(block["type"]).removesuffix(RESULT_SUFFIX)
-            self.server.append(ServerResult(str(block["tool_use_id"]), name, storable(block)))
-        return storable(text) if block["type"] == "text" else ""
 
     def _delta(self, block: OpenBlock, delta: Any) -> str:
         match delta.type:

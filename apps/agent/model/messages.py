@@ -152,29 +152,21 @@ def valid_messages(messages: list[Block]) -> list[Block]:
     for message in messages:
         content = content_of(message)
         _add(valid, "user", _results(calls, content))
-        calls = []
-        if message["role"] == "assistant":
-            content = [_call(block, calls, seen) for block in content]
-        kept = [
-            block
-            for block in content
-            if block["type"] != "tool_result" and (block["type"] != "text" or block["text"].strip())
-        ]
+        calls, kept = [], []
+        for block in content:
+            if block["type"] == "tool_use" and message["role"] == "assistant":
+                call_id = valid_id(block["id"])
+                while call_id in seen:
+                    call_id = valid_id(f"{call_id}/{len(seen)}")
+                seen.add(call_id)
+                calls.append((block["id"], call_id))
+                given = block["input"] if isinstance(block["input"], dict) else {}
+                kept.append(block | {"id": call_id, "name": valid_name(block["name"]), "input": given})
+            elif block["type"] != "tool_result" and (block["type"] != "text" or block["text"].strip()):
+                kept.append(block)
         _add(valid, message["role"], kept)
     _add(valid, "user", _results(calls, []))
     return valid
-
-
-def _call(block: Block, calls: list[tuple[str, str]], seen: set[str]) -> Block:
-    if block["type"] != "tool_use":
-        return block
-    call_id = valid_id(block["id"])
-    while call_id in seen:
-        call_id = valid_id(f"{call_id}/{len(seen)}")
-    seen.add(call_id)
-    calls.append((block["id"], call_id))
-    given = block["input"] if isinstance(block["input"], dict) else {}
-    return block | {"id": call_id, "name": valid_name(block["name"]), "input": given}
 
 
 def _results(calls: list[tuple[str, str]], content: list[Block]) -> list[Block]:

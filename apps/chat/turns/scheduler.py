@@ -58,7 +58,9 @@ class Scheduler:
     def start(self) -> None:
         """Begins the upkeep; harmless when it runs already."""
         if self._upkeep is None or self._upkeep.done():
-            self._upkeep = _detached(self._keep_up())
+            # Not by `_background`: nobody waits for its end.
+            loop = asyncio.get_running_loop()
+            self._upkeep = loop.create_task(self._keep_up(), context=contextvars.Context())
             if not self._unlisten:
                 self._unlisten = [
                     bus().listen(CONVERSATIONS, lambda item: self.notify(UUID(item))),
@@ -78,7 +80,7 @@ class Scheduler:
             self.notify(conversation_id)
             return
         if conversation_id not in self._starting:
-            self._starting[conversation_id] = _detached(self._take_up(conversation_id))
+            self._starting[conversation_id] = self._background(self._take_up(conversation_id))
         await asyncio.wait([self._starting[conversation_id]])
         self.notify(conversation_id)
 
@@ -102,8 +104,8 @@ class Scheduler:
 
     async def idle(self) -> None:
         """Waits until no conversation is run here."""
-        while self._tasks or self._starting:
-            await asyncio.wait([*self._tasks, *self._starting.values()])
+        while self._tasks:
+            await asyncio.wait(self._tasks)
 
     def _page_away(self, conversation_id: UUID) -> None:
         if self._closed or self.hub.has_page(conversation_id):
@@ -131,10 +133,12 @@ class Scheduler:
         finally:
             del self._starting[conversation_id]
 
-    def _background(self, work: Coroutine[Any, Any, None]) -> None:
-        task = _detached(work)
+    def _background(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        """A task with an empty context: nothing of the request that happened to start it (its thread, its user)."""
+        task = asyncio.get_running_loop().create_task(work, context=contextvars.Context())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     async def _run(self, actor: Actor) -> None:
         try:
@@ -197,11 +201,6 @@ def schedule_soon(conversation_id: UUID) -> None:
     server does it."""
     if _serving is not None and _serving.is_running():
         asyncio.run_coroutine_threadsafe(_schedulers[_serving].schedule(conversation_id), _serving)
-
-
-def _detached(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-    """A task with an empty context: nothing of the request that happened to start it (its thread, its user)."""
-    return asyncio.get_running_loop().create_task(work, context=contextvars.Context())
 
 
 def conversations_with_requests(conversation_ids: Collection[UUID]) -> list[UUID]:

@@ -64,6 +64,8 @@ def surface(
     standing, items = worth_bringing_up(user_id, recent_texts, exclude_ids=exclude_ids, now=now)
     if conversation_id is not None:
         items += unread_words(user_id, recent_texts, exclude_ids=exclude_ids, other_than=conversation_id)
+    if not items and not standing:
+        return Surfaced()
     surfaced = composed_in(user_id, conversation_id, items, first=standing, now=now)
     surfaced_record(user_id=user_id, surfaced=surfaced)
     return surfaced

@@ -119,6 +119,8 @@ def recall(
         for place in np.argsort(-scores, kind="stable").tolist()
         if seen.free[place] and scores[place] >= least
     ]
+    if not order:  # as after most messages
+        return []
     found: dict[int, tuple[Found, Causes]] = {}
     for place in order[:top_k]:
         passage, spoken = int(seen.passages[place]), parts[place]
