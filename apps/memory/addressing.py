@@ -7,6 +7,8 @@ and models have the text as it is stored. The same rules stand in `static/js/cor
 
 import re
 
+from apps.core.person import SECOND, second_person
+
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
@@ -30,7 +32,6 @@ _AFTER_YOU = _words(
 )
 """Words that follow a person without being said of them."""
 _SAME = _words("can could did had may might must should will would")
-_PLURAL = {"is": "are", "was": "were", "has": "have", "does": "do"}
 
 
 def addressed(text: str) -> str:
@@ -77,10 +78,5 @@ def _verb(word: str, in_clause: bool) -> str:
         return ""
     if word in _AFTER_YOU or word in _SAME:
         return word
-    if word in _PLURAL:
-        return _PLURAL[word]
-    if not in_clause or not word.endswith("s") or word.endswith("ss"):
-        return ""
-    if word.endswith("ies") and len(word) > 4:
-        return word[:-3] + "y"
-    return word[:-2] if re.search(r"(?:sh|ch|ss|x|zz|o)es$", word) else word[:-1]
+    verb = second_person(word)
+    return verb if verb != word and (in_clause or word in SECOND) else ""

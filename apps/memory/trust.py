@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from apps.agent.selectors import ConversationTaint
+from apps.core.person import third_person
 from apps.memory.models import STANDING
 
 from .models import Trust
@@ -89,7 +90,7 @@ _PERSONS = {
 }
 _SUBJECTS = {"i", "ich"}
 _AND = {"and", "or", "but", "und", "oder", "aber"}
-_IRREGULAR = {"am": "is", "have": "has", "do": "does", "bin": "ist", "habe": "hat"}
+_IRREGULAR = {"bin": "ist", "habe": "hat"}
 
 
 def is_own_sentence(text: str, messages: Iterable[str], *, asked: bool = False) -> bool:
@@ -170,8 +171,7 @@ def _third(verb: str) -> set[str]:
     if not verb.isalpha() or len(verb) < 2:
         return set()
     german = {verb[:-1] + "t", verb[:-1] + "et"} if verb.endswith("e") else set()
-    english = verb[:-1] + "ies" if re.search(r"[^aeiou]y$", verb) else verb + "s"
-    return {english, verb + "es" if re.search(r"(?:s|sh|ch|x|z|o)$", verb) else english} | german
+    return {third_person(verb)} | german
 
 
 LABEL_CHARS = 12

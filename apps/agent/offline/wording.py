@@ -6,6 +6,8 @@ from functools import lru_cache
 
 import snowballstemmer
 
+from apps.core.person import SECOND, second_person, third_person
+
 
 def word_set(text: str) -> frozenset[str]:
     """The words of the text, which are separated by white space."""
@@ -52,19 +54,6 @@ SUBJECTS = {
 }
 OTHERS = {"my": "the user's", "mine": "the user's", "me": "the user", "myself": "the user"}
 BACK = {"my": "your", "mine": "yours", "me": "you", "myself": "yourself"}
-THIRD = {
-    "am": "is",
-    "have": "has",
-    "do": "does",
-    "don't": "doesn't",
-    "haven't": "hasn't",
-    "are": "is",
-    "were": "was",
-}
-SECOND = {
-    "is": "are", "isn't": "aren't", "has": "have", "hasn't": "haven't", "does": "do", "doesn't": "don't",
-    "was": "were", "wasn't": "weren't",
-}  # fmt: skip
 
 
 def note_text(utterance: str) -> str:
@@ -81,7 +70,8 @@ def note_text(utterance: str) -> str:
             out.append("the user")
             verb_follows = True
         elif verb_follows and word[0].isalpha() and word not in ADVERBS:
-            out.append(_third_person(word))
+            past = word.endswith("ed") and not word.endswith("eed")
+            out.append(word if past or word in UNCHANGED else third_person(word))
             verb_follows = False
         else:
             out.append(piece)
@@ -111,7 +101,8 @@ def to_you(note: str) -> str:
             out.append("you")
             verb_follows = True
         elif verb_follows and word[:1].isalpha() and word not in ADVERBS:
-            out.append(_base_form(piece))
+            verb = second_person(word)
+            out.append(piece if verb == word or word in UNCHANGED - SECOND.keys() else verb)
             verb_follows = False
         else:
             out.append(piece)
@@ -124,27 +115,6 @@ def _sentence(text: str) -> str:
         return text
     ended = text if text[-1] in ".!?…)" else text.rstrip(",;:") + "."
     return ended[0].upper() + ended[1:]
-
-
-def _third_person(verb: str) -> str:
-    if verb in THIRD:
-        return THIRD[verb]
-    if verb in UNCHANGED or (verb.endswith("ed") and not verb.endswith("eed")):
-        return verb
-    if re.search(r"(s|sh|ch|x|z|o)$", verb):
-        return verb + "es"
-    return verb[:-1] + "ies" if re.search(r"[^aeiou]y$", verb) else verb + "s"
-
-
-def _base_form(verb: str) -> str:
-    word = verb.lower()
-    if word in SECOND:
-        return SECOND[word]
-    if word in UNCHANGED or not word.endswith("s") or word.endswith("ss"):
-        return verb
-    if word.endswith("ies") and len(word) > 4:
-        return verb[:-3] + "y"
-    return verb[:-2] if re.search(r"(sh|ch|ss|x|zz|o)es$", word) else verb[:-1]
 
 
 PREFIX_CHARS = 6

@@ -32,7 +32,7 @@ from .block import (
     shortened,
 )
 
-STANDING_TOKENS = 300
+STANDING_TOKENS = 300  # for the lines of standing notes, as many as they hold whole
 STANDING_NOTES = 20
 STANDING_REASON = "Stands before every conversation."
 THRESHOLD = 0.45
@@ -76,13 +76,21 @@ def worth_bringing_up(
 ) -> tuple[list[SurfacedNote], list[Item]]:
     """The standing notes, and the others worth bringing up; see `surface`. Records nothing."""
     talk = recent_texts[-RECENT_TEXTS:]
-    standing = _standing(user_id, exclude_ids, now)
+    room, standing = STANDING_TOKENS, []
+    for note in standing_notes(user_id, now=now, limit=STANDING_NOTES):
+        text = shortened(note.content, NOTE_TOKENS)
+        item = SurfacedNote(note, text, 1.0, reason=STANDING_REASON, handle="n999")
+        cost = estimate_tokens(f"\n{line_of(item, now)}")
+        if cost > room:
+            continue
+        room -= cost
+        if note.pk not in exclude_ids:
+            standing.append(replace(item, handle=""))
     scope = replace(NOTES, exclude_ids=frozenset([*exclude_ids, *(item.id for item in standing)]))
     items: list[Item] = []
     if talk and asks_about_user(talk[-1]):
         items += notes_about_user(user_id, now=now, exclude_ids=scope.exclude_ids)
-    else:
-        hits = recall(user_id, talk, top_k=CANDIDATES, scope=scope, least=LEAST_RELEVANCE)
+    elif hits := recall(user_id, talk, top_k=CANDIDATES, scope=scope, least=LEAST_RELEVANCE):
         items += _relevant(user_id, hits, now)
     return standing, items
 
@@ -170,19 +178,4 @@ def _relevant(user_id: UUID, hits: Sequence[Hit], now: datetime) -> list[Surface
             text = note.content if fits(note.content, NOTE_TOKENS) else hit.text
             text = shortened(text, NOTE_TOKENS)
             found.append(SurfacedNote(note, text, score, reason=hit.reason, parts=hit.parts))
-    return found
-
-
-def _standing(user_id: UUID, exclude_ids: Collection[UUID], now: datetime) -> list[SurfacedNote]:
-    """As many of the standing notes as STANDING_TOKENS hold, whole lines counted."""
-    room, found = STANDING_TOKENS, []
-    for note in standing_notes(user_id, now=now, limit=STANDING_NOTES):
-        text = shortened(note.content, NOTE_TOKENS)
-        item = SurfacedNote(note, text, 1.0, reason=STANDING_REASON, handle="n999")
-        cost = estimate_tokens(f"\n{line_of(item, now)}")
-        if cost > room:
-            continue
-        room -= cost
-        if note.pk not in exclude_ids:
-            found.append(replace(item, handle=""))
     return found

@@ -1,5 +1,5 @@
 // Notes as their owner reads them: what is "the user's" is "your", and a sentence about the user begins with what they do.
-// Only what is shown changes; what is stored, edited and searched does not. The rules are those of apps/memory/addressing.py.
+// Only what is shown changes; what is stored, edited and searched does not. The rules are those of apps/memory/addressing.py and apps/core/person.py.
 
 const words = (text) => new Set(text.split(" "));
 const NOUNS = words("account data experience group guide guides id input interface list manual manuals name names profile settings story");
@@ -7,7 +7,9 @@ const AFTER_YOU = words(
   "a about after again an and as at because before by during every for from if in into like of on or out over since so than that the then this to under until up when where which while who with without your",
 );
 const SAME = words("can could did had may might must should will would");
-const PLURAL = { is: "are", was: "were", has: "have", does: "do" };
+const SECOND = {
+  is: "are", "isn't": "aren't", was: "were", "wasn't": "weren't", has: "have", "hasn't": "haven't", does: "do", "doesn't": "don't",
+};
 const FIRST = /^(?:The user|User)(['’]s\b| (?=[a-z])|\b)/;
 const CLAUSE = /(?:\b(?:that|because|when|if|while|since|where|what|which|who|how|why|whether|although|before|after|until)|,) ?$/;
 
@@ -43,7 +45,7 @@ function inside(text) {
 function verbOf(word, inClause) {
   if (NOUNS.has(word)) return "";
   if (AFTER_YOU.has(word) || SAME.has(word)) return word;
-  if (Object.hasOwn(PLURAL, word)) return PLURAL[word];
+  if (Object.hasOwn(SECOND, word)) return SECOND[word];
   if (!inClause || !word.endsWith("s") || word.endsWith("ss")) return "";
   if (word.endsWith("ies") && word.length > 4) return `${word.slice(0, -3)}y`;
   return /(?:sh|ch|ss|x|zz|o)es$/.test(word) ? word.slice(0, -2) : word.slice(0, -1);
