@@ -12,4 +12,4 @@ class ClientSessionAdmin(ReadOnlyAdmin):
     list_filter = ("surface", "tainted", "updated_at")
     list_select_related = ("user",)
     search_fields = ("key", "user__username")
-    heavy_fields = ("shown",)
+    heavy_fields = ("shown", "prompts")

@@ -1,5 +1,9 @@
 """REST of the gateway."""
 
-from django.urls import URLPattern
+from django.urls import path
 
-urlpatterns: list[URLPattern] = []
+from apps.gateway.hooks.api import HookView
+
+urlpatterns = [
+    path("hooks/<str:client>/", HookView.as_view(), name="hooks"),
+]

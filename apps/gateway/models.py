@@ -15,7 +15,8 @@ class ClientSession(UserOwned):
     """A session of another program, by that program's own name for it (`key`).
 
     `shown` are the notes that were brought up in it, `{id, text}` each; `conversation_id` is where what was said in it is kept.
-    Since it is `tainted`, others' words were read in it.
+    `prompts` are the user's messages there that wait for their answer, to be kept together with it, `{turn, text, at}` each. Since it
+    is `tainted`, others' words were read in it.
     """
 
     class Surface(models.TextChoices):
@@ -32,6 +33,7 @@ class ClientSession(UserOwned):
     conversation_id = models.UUIDField(null=True, blank=True)
     tainted = models.BooleanField(default=False)
     shown = models.JSONField(default=list, blank=True)
+    prompts = models.JSONField(default=list, blank=True)
     created_at = models.DateTimeField(default=timezone.now)
     updated_at = models.DateTimeField(default=timezone.now)
 

@@ -33,6 +33,11 @@ def session_for(
     return session
 
 
+def session_locked(session: ClientSession) -> ClientSession:
+    """The session's row as it is now, locked. Call it inside a transaction."""
+    return ClientSession.objects.owned_by(session.user_id).select_for_update().get(pk=session.pk)
+
+
 def sessions_prune() -> int:
     """Sweep: removes sessions that were not heard of for KEPT; how many."""
     old = ClientSession.objects.unscoped().filter(updated_at__lt=timezone.now() - KEPT)

@@ -13,7 +13,17 @@ from apps.accounts.selectors import preferences_for
 from apps.core.ids import parse_id
 from apps.core.text import estimate_tokens
 from apps.gateway.models import ClientSession
-from apps.memory.recall.block import BUDGET_TOKENS, Surfaced, SurfacedWords, compose
+from apps.memory.models import Status
+from apps.memory.notes.selectors import memories_by_id
+from apps.memory.recall.block import (
+    BUDGET_TOKENS,
+    NOTE_TOKENS,
+    Surfaced,
+    SurfacedNote,
+    SurfacedWords,
+    compose,
+    shortened,
+)
 from apps.memory.recall.injection import (
     still_shown,
     surfaced_record,
@@ -77,6 +87,24 @@ def block_for(
     if record:
         surfaced_record(user_id=user_id, surfaced=surfaced)
     return _framed(surfaced)
+
+
+def block_again(user_id: UUID, shown: Sequence[Mapping[str, Any]]) -> Block:
+    """The standing notes, and those that a session was shown before its program forgot them, as they read now: the newest shown
+    first. They do not count as brought up once more."""
+    if not preferences_for(user_id).use_memory:
+        return Block()
+    now = timezone.now()
+    standing, _ = worth_bringing_up(user_id, [], exclude_ids=(), now=now)
+    first = {item.id for item in standing}
+    ids = list(dict.fromkeys(parse_id(item["id"]) for item in shown if "source" not in item))
+    notes = memories_by_id(user_id, ids)
+    again = [
+        SurfacedNote(note, shortened(note.content, NOTE_TOKENS), score=place / len(ids))
+        for place, note in enumerate(map(notes.get, ids), 1)
+        if note is not None and note.status == Status.ACTIVE and note.pk not in first
+    ]
+    return _framed(compose(again, standing, now=now, budget=BUDGET_TOKENS - ELEMENT_TOKENS))
 
 
 def _known(user_id: UUID, shown: list[Mapping[str, Any]]) -> Collection[UUID]:

@@ -23,6 +23,7 @@ from apps.chat.conversations.ingest import messages_ingest
 from apps.chat.conversations.links import through
 from apps.chat.models import Conversation, Message, Turn
 from apps.core.ids import uuid7
+from apps.gateway.models import ClientSession
 from apps.memory.files.services import file_delete, file_write
 from apps.memory.models import MemoryEdge, Origin, PurgeReceipt, Trust
 from apps.memory.notes.changes import memory_delete, memory_update
@@ -33,6 +34,7 @@ from apps.memory.notes.revisions import Change
 MARK = "xylographicwalrus"
 SECRET = "XYLOGRAPHIC_KEY"
 TOOL = "count_for_her"
+HOOK_SESSION = "the-session-of-her-editor"
 FILE, GONE = "/memories/hers/allergies.txt", "/memories/hers/gone.txt"
 
 
@@ -108,6 +110,15 @@ def make_belongings(owner: User) -> Belongings:
     file, deleted_file = make_files(owner)
     receipt = PurgeReceipt.objects.create(
         user=owner, source="memory", subject_ids=[str(uuid7())], state="done"
+    )
+    ClientSession.objects.create(
+        user=owner,
+        surface=ClientSession.Surface.HOOK,
+        client="claude-code",
+        key=HOOK_SESSION,
+        conversation_id=conversation.pk,
+        shown=[{"id": str(note.pk), "text": f"Allergic to prawns, says the {MARK}"}],
+        prompts=[{"turn": "t1", "text": MARK, "at": "2026-05-01T12:00:00+00:00"}],
     )
     return Belongings(
         owner, note.pk, deleted.pk, waiting.pk, edge.pk, conversation.pk, message.pk, turn.pk, call.pk, token.pk,

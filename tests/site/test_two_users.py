@@ -12,7 +12,16 @@ from django.test.client import MULTIPART_CONTENT
 from apps.accounts.models import User
 from tests.conftest import make_user
 from tests.site import belongings
-from tests.site.belongings import FILE, MARK, SECRET, TOOL, Belongings, make_belongings, rows_of
+from tests.site.belongings import (
+    FILE,
+    HOOK_SESSION,
+    MARK,
+    SECRET,
+    TOOL,
+    Belongings,
+    make_belongings,
+    rows_of,
+)
 from tests.site.routes import Route, all_routes, groups
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -51,6 +60,12 @@ def bodies(route: Route, hers: Belongings) -> list[dict[str, Any]]:
                 "channel": "mail",
                 "messages": [{"role": "user", "content": "Hi", "external_id": "m1"}],
             }
+        ],
+        "api/v1/hooks/<str:client>/": [
+            {"hook_event_name": "UserPromptSubmit", "session_id": HOOK_SESSION, "prompt": question},
+            {"hook_event_name": "SessionStart", "session_id": HOOK_SESSION, "source": "resume"},
+            {"hook_event_name": "Stop", "session_id": HOOK_SESSION, "last_assistant_message": "Hi"},
+            {"hook_event_name": "SessionEnd", "session_id": HOOK_SESSION},
         ],
         "api/v1/chat/": [{"message": "Hello", "conversation": conversation, "stream": False}],
         "api/v1/conversations/<str:conversation_id>/answer/": [
@@ -132,6 +147,7 @@ def parameters(hers: Belongings) -> dict[str, list[str]]:
         "secret": [SECRET],
         "signed": [hers.signed_link],
         "grant_id": [str(hers.grant)],
+        "client": ["claude-code"],
     }
 
 
@@ -186,7 +202,7 @@ def test_bob_sees_and_changes_nothing_of_alices(
             assert MARK not in answer, about
             sent = url + json.dumps(body)
             assert not [value for value in hers.ids() if value in answer and value not in sent], about
-            if route.parameters and route.parameters != ("name",):
+            if route.parameters and route.parameters not in {("name",), ("client",)}:
                 assert response.status_code in {400, 403, 404, 405, 415}, about
         assert rows_of(alice) == before, f"bob changed something of hers at {route}"
 

@@ -176,7 +176,7 @@ PLACES = (
         """
         memory.memory proposed_fields
         agent.toolcall permission
-        gateway.clientsession shown
+        gateway.clientsession prompts shown
         builder.build description feedback hosts input_schema last_error reason request secrets
         builder.buildermessage payload
         builder.dialoguemessage blocks

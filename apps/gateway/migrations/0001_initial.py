@@ -28,6 +28,7 @@ class Migration(migrations.Migration):
                 ('conversation_id', models.UUIDField(blank=True, null=True)),
                 ('tainted', models.BooleanField(default=False)),
                 ('shown', models.JSONField(blank=True, default=list)),
+                ('prompts', models.JSONField(blank=True, default=list)),
                 ('created_at', models.DateTimeField(default=django.utils.timezone.now)),
                 ('updated_at', models.DateTimeField(default=django.utils.timezone.now)),
                 ('token', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='accounts.apitoken')),
