@@ -12,39 +12,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from importlib import import_module
 from operator import attrgetter
-from pathlib import Path
 from typing import Literal
 
 from apps.core.errors import InvalidInput
 
+from .readers.archives import documents
+from .uploads import Upload as Upload
+
 MAX_KEY_CHARS = 200
-
-
-@dataclass(frozen=True, slots=True)
-class Upload:
-    """A file that is to be imported, as it lies on disk.
-
-    `name` is what its owner called it, "" where the text was `pasted`. A folder comes as a zip.
-    """
-
-    path: Path
-    name: str = ""
-    pasted: bool = False
-
-    @property
-    def size(self) -> int:
-        """Bytes."""
-        return self.path.stat().st_size
-
-    @property
-    def suffix(self) -> str:
-        """End of the name in lower case, with its dot: `.zip`."""
-        return Path(self.name).suffix.lower()
-
-    def head(self, count: int = 4096) -> bytes:
-        """The first bytes: enough to tell most formats, at most `count`."""
-        with self.path.open("rb") as file:
-            return file.read(count)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,16 +148,23 @@ def readers() -> list[Reader]:
 
 
 def reader_for(upload: Upload, name: str = "auto") -> Reader:
-    """The reader of that name, or with `auto` the first that knows the file. InvalidInput where there is none."""
+    """The reader of that name, or with `auto` the first that knows the file.
+
+    InvalidInput where there is none, or where the archive is broken; TooLarge for a zip bomb.
+    """
     if name != "auto":
         if name not in _readers:
             raise InvalidInput("There is no such format.", code="unknown_format", field="format")
         return _readers[name]
+    if not upload.head(1):
+        raise InvalidInput("The file is empty.", code="unknown_format", field="file")
+    documents(upload)
     for reader in readers():
         if reader.matches(upload):
             return reader
+    understood = ", ".join(reader.title for reader in readers())
     raise InvalidInput(
-        "This file is in no format that Izzy knows. Choose the program it comes from.",
+        f"This file is in no format that Izzy knows. It reads: {understood}.",
         code="unknown_format",
         field="format",
     )

@@ -1,0 +1,183 @@
+"""Opens what was uploaded, a file, a zip or a gzip, as documents, and refuses archives that are not to be trusted."""
+
+import gzip
+import io
+import re
+import shutil
+import stat
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import IO, BinaryIO
+
+from apps.core.errors import InvalidInput, TooLarge
+
+from ..uploads import Upload
+
+MAX_ENTRIES = 100_000
+MAX_UNPACKED = 8 * 2**30
+"""Bytes of all entries of an archive together, and of a gzip."""
+MAX_RATIO = 200
+RATIO_FROM = 8 * 2**20
+"""Bytes from which on an archive may not be more than MAX_RATIO times as large unpacked: text packs up to 30 times."""
+_JUNK = re.compile(
+    r"(^|/)(__MACOSX|\.git|\.obsidian|\.trash|\.Trash|node_modules)/|(^|/)(\._|\.DS_Store$|Thumbs\.db$)"
+)
+_BROKEN = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    OSError,
+    NotImplementedError,
+    RuntimeError,
+    ValueError,
+)
+ZIP, GZIP = b"PK", b"\x1f\x8b"
+
+
+Stream = IO[bytes] | gzip.GzipFile
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A file of an upload; `name` is its path within, in the archive's spelling with forward slashes."""
+
+    name: str
+    size: int  # bytes unpacked, as the archive says; 0 where it does not
+    _open: Callable[[], Stream]
+    _packed: int = 0  # bytes, of what does not say how large it is unpacked
+
+    @property
+    def stem(self) -> str:
+        return PurePosixPath(self.name).stem
+
+    @property
+    def base(self) -> str:
+        return PurePosixPath(self.name).name
+
+    @property
+    def suffix(self) -> str:
+        return PurePosixPath(self.name).suffix.lower()
+
+    def open(self) -> BinaryIO:
+        """The bytes. Reading raises InvalidInput where they are broken or cut off, TooLarge where there are too many."""
+        try:
+            file = self._open()
+        except _BROKEN as error:
+            raise InvalidInput(_broken(self.name), code="broken_archive") from error
+        return io.BufferedReader(_Guarded(file, self.name, self._packed), 2**16)
+
+    def head(self, count: int) -> bytes:
+        with self.open() as file:
+            return file.read(count)
+
+
+class _Guarded(io.RawIOBase):
+    """A stream of an archive: its faults become sentences, and no more than MAX_UNPACKED bytes come out of it."""
+
+    def __init__(self, file: Stream, name: str, packed: int = 0) -> None:
+        self.file, self.name, self.packed, self.count = file, name, packed, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
+        try:
+            data = self.file.read(len(buffer))
+        except _BROKEN as error:
+            raise InvalidInput(_broken(self.name), code="broken_archive") from error
+        self.count += len(data)
+        if _is_bomb(self.count, self.packed or self.count):
+            raise TooLarge(_bomb(self.name))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        self.file.close()
+        super().close()
+
+
+def documents(upload: Upload, *, nested: bool = False) -> list[Document]:
+    """The files of an upload in the order of their names; a file that is no archive is its own only document.
+
+    With `nested` zips within the zip are opened too, one level deep. InvalidInput for an archive that is broken, cut off,
+    encrypted or names paths outside itself, or a zip three deep; TooLarge for a zip bomb.
+    """
+    head, name = upload.head(4), upload.name or "the pasted text"
+    if head.startswith(GZIP):
+        packed, inner = upload.size, re.sub(r"\.gz$", "", name, flags=re.IGNORECASE)
+        return [Document(inner, 0, partial(gzip.open, upload.path), packed)]
+    if not head.startswith(ZIP):
+        return [Document(name, upload.size, lambda: upload.path.open("rb"))]
+    listed = _members(upload.path, upload.size, name)
+    if nested:
+        listed = [each for document in listed for each in _unfolded(document)]
+    return sorted(listed, key=lambda document: document.name)
+
+
+def _unfolded(document: Document) -> Iterator[Document]:
+    """A document, or those of the zip that it is."""
+    if document.suffix != ".zip":
+        yield document
+        return
+    copied = tempfile.SpooledTemporaryFile(max_size=16 * 2**20)  # noqa: SIM115
+    with document.open() as file:
+        shutil.copyfileobj(file, copied)
+    for member in _members(copied, copied.tell(), document.name):
+        if member.suffix == ".zip":
+            raise InvalidInput(
+                f"{document.name} holds a zip again ({member.name}). Unpack it and import what is inside."
+            )
+        yield replace(member, name=f"{document.name}/{member.name}")
+
+
+def _members(file: Path | IO[bytes], packed: int, name: str) -> list[Document]:
+    """The files that a zip of `packed` bytes holds, checked, without folders, links and what systems leave behind."""
+    try:
+        archive = zipfile.ZipFile(file)  # closed with the last document that refers to it
+        entries = archive.infolist()
+    except _BROKEN as error:
+        raise InvalidInput(_broken(name), code="broken_archive") from error
+    if len(entries) > MAX_ENTRIES:
+        raise TooLarge(f"{name} holds {len(entries):,} files; at most {MAX_ENTRIES:,} are accepted.")
+    if _is_bomb(sum(entry.file_size for entry in entries), packed):
+        raise TooLarge(_bomb(name))
+    found = []
+    for entry in entries:
+        path = entry.filename.replace("\\", "/")
+        if path.startswith("/") or re.match(r"[A-Za-z]:", path) or ".." in path.split("/"):
+            raise InvalidInput(
+                f"{name} names a path outside itself ({path[:100]!r}); it is not imported."
+            )
+        if entry.flag_bits & 0x1:
+            raise InvalidInput(f"{name} is encrypted. Unpack it and zip it again without a password.")
+        if _is_bomb(entry.file_size, entry.compress_size):
+            raise TooLarge(_bomb(name))
+        if not (path.endswith("/") or stat.S_ISLNK(entry.external_attr >> 16) or _JUNK.search(path)):
+            found.append(_document(archive, entry, path))
+    return found
+
+
+def _document(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, path: str) -> Document:
+    """A file of a zip; a gzip among them is unpacked."""
+    if not path.lower().endswith(".gz"):
+        return Document(path, entry.file_size, partial(archive.open, entry))
+    return Document(
+        path[:-3], 0, lambda: gzip.GzipFile(fileobj=archive.open(entry)), max(entry.file_size, 1)
+    )
+
+
+def _is_bomb(size: int, packed: int) -> bool:
+    return size > MAX_UNPACKED or (size > RATIO_FROM and size > max(packed, 1) * MAX_RATIO)
+
+
+def _broken(name: str) -> str:
+    return f"{name} is broken or cut off: it cannot be unpacked to its end. Download or pack it again."
+
+
+def _bomb(name: str) -> str:
+    return f"{name} would become far larger unpacked than an export is; it is not imported."

@@ -1,0 +1,53 @@
+"""JSON of a program that has no reader of its own: a list, or JSON Lines, of texts or of objects with a text."""
+
+from collections.abc import Iterator
+
+from apps.core.errors import InvalidInput
+
+from ..records import Read, Reader, Upload, Wrong
+from .archives import documents
+from .encoding import json_items, json_lines, json_whole, sketch, sketches
+from .lists import CONTENT, LISTS, list_in, memory_of
+
+_PREFIXES = ("item", *(f"{name}.item" for name in LISTS))
+
+
+def _fits(keys: frozenset[str]) -> bool:
+    inner = any(f"{prefix}.{name}" in keys for prefix in _PREFIXES for name in CONTENT)
+    return inner or keys == {"["} or bool(keys & {*CONTENT, "memories", "facts", "saved_memories"})
+
+
+def matches(upload: Upload) -> bool:
+    return any(map(_fits, sketches(upload).values()))
+
+
+def read(upload: Upload) -> Iterator[Read]:
+    understood = False
+    for document in documents(upload):
+        keys = sketch(document)
+        if not keys:
+            continue
+        if "[" in keys:
+            understood = True
+            for number, entry in enumerate(json_items(document), start=1):
+                yield from memory_of(f"{document.name}, entry {number}", entry)
+        elif keys & set(LISTS) and (listed := list_in(json_whole(document))) is not None:
+            understood = True
+            for number, entry in enumerate(listed, start=1):
+                yield from memory_of(f"{document.name}, entry {number}", entry)
+        else:
+            for place, entry in json_lines(document):
+                understood = True
+                yield from [entry] if isinstance(entry, Wrong) else memory_of(place, entry)
+    if not understood:
+        raise InvalidInput("This JSON holds no list of memories.")
+
+
+reader = Reader(
+    name="json",
+    title="JSON (a list of memories)",
+    matches=matches,
+    read=read,
+    help="A list, or JSON Lines, of texts or of objects with a field content, text, memory or note.",
+    rank=70,
+)
