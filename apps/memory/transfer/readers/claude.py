@@ -23,7 +23,7 @@ from .fields import (
     tags_of,
     text_of,
 )
-from .files import files_of
+from .files import distinct, files_of
 from .lists import noted_paragraphs
 from .talk import as_document, branch, conversation, messages_of, newest_leaf
 
@@ -49,6 +49,10 @@ def matches(upload: Upload) -> bool:
 
 
 def read(upload: Upload) -> Iterator[Read]:
+    return distinct(_read(upload))
+
+
+def _read(upload: Upload) -> Iterator[Read]:
     """Projects first, since memories name them by their ids."""
     sorted_in: dict[str, list[Document]] = {}
     for document in documents(upload, nested=True):

@@ -1,12 +1,13 @@
 """Foreign texts as files of the file memory, in its limits."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime
 
 from apps.memory.files.texts import MAX_FILE_CHARS
 from apps.memory.models import MAX_PATH_CHARS
 
-from ..records import ForeignFile, content_key
+from ..records import ForeignFile, Read, Skipped, content_key
 from .fields import path_part, pieces
 
 
@@ -31,3 +32,22 @@ def files_of(
             created_at=created_at,
             updated_at=updated_at,
         )
+
+
+def distinct(found: Iterator[Read]) -> Iterator[Read]:
+    """The records; a second file of the same path gets a number, one that says the same too is skipped."""
+    contents: dict[str, str] = {}
+    for record in found:
+        if not isinstance(record, ForeignFile):
+            yield record
+            continue
+        path, number = record.path, 1
+        while path in contents and contents[path] != record.content:
+            stem, _, ending = record.path.rpartition(".")
+            number += 1
+            path = f"{stem} ({number}).{ending}"
+        if path in contents:
+            yield Skipped(record.place, "The same file stands in this export more than once.")
+        else:
+            contents[path] = record.content
+            yield replace(record, path=path)

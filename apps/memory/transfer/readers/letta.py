@@ -11,7 +11,7 @@ from ..records import ForeignMessage, Read, Reader, Skipped, Upload, content_key
 from .archives import Document, documents
 from .encoding import json_whole, sketch, sketches
 from .fields import entries_in, fields_in, first_moment, first_text, joined, name_of, path_part, text_of
-from .files import files_of
+from .files import distinct, files_of
 from .lists import memory_of, noted_paragraphs
 from .talk import conversation, messages_of
 
@@ -34,6 +34,10 @@ def matches(upload: Upload) -> bool:
 
 
 def read(upload: Upload) -> Iterator[Read]:
+    return distinct(_read(upload))
+
+
+def _read(upload: Upload) -> Iterator[Read]:
     understood = False
     for document in documents(upload):
         if not sketch(document):

@@ -59,6 +59,7 @@ def read(upload: Upload) -> Iterator[Read]:
     if not of_markdown:
         raise InvalidInput("This archive holds no Markdown files.")
     pages: dict[str, _Page] = {}
+    of_keys: dict[str, str] = {}
     known: dict[str, str] = {}  # name, folded, to the name of the file
     for document in of_markdown:
         try:
@@ -71,11 +72,14 @@ def read(upload: Upload) -> Iterator[Read]:
             yield Skipped(document.name, "The file is empty.")
             continue
         foreign = page.first("id", "uid", "permalink")
-        pages[document.name] = _Page(
-            document, content_key("page", foreign or document.stem, "" if foreign else page.body)
-        )
+        key = content_key("page", foreign or document.stem, "" if foreign else page.body)
+        first = of_keys.setdefault(key, document.name)
+        if first == document.name:
+            pages[document.name] = _Page(document, key)
+        else:
+            yield Skipped(document.name, f"It holds the same as {first}.")
         for name in _names(document, page):
-            known.setdefault(name, document.name)
+            known.setdefault(name, first)
     for page_found in pages.values():
         yield from _page(page_found, pages, known)
     if others := len(listed) - len(of_markdown):

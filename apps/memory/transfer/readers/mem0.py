@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
-from apps.core.errors import InvalidInput
+from apps.core.errors import InvalidInput, IzzyError
 
 from ..records import Read, Reader, Skipped, Upload
 from .archives import Document, documents
@@ -22,7 +23,7 @@ def matches(upload: Upload) -> bool:
         return True
     try:
         return any(_blocks(_beginning(document)) for document in documents(upload)[:20])
-    except Exception:  # noqa: BLE001 - no format is told by what cannot be opened
+    except IzzyError:
         return False
 
 
@@ -90,7 +91,7 @@ def _blocks(text: str, name: str = "") -> list[tuple[str, dict[str, str], str]]:
         if line.rstrip() == "---" and _header_end(lines, number)
     ]
     found = []
-    for start, following in zip(starts, [*starts[1:], len(lines)], strict=True):
+    for start, following in pairwise([*starts, len(lines)]):
         end = _header_end(lines, start)
         header = {
             match[1]: match[2].strip().strip("\"'")
