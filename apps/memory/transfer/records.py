@@ -16,7 +16,7 @@ from typing import Literal
 
 from apps.core.errors import InvalidInput
 
-from .readers.archives import documents
+from .readers.archives import check, documents
 from .uploads import Upload as Upload
 
 MAX_KEY_CHARS = 200
@@ -162,6 +162,7 @@ def reader_for(upload: Upload, name: str = "auto") -> Reader:
     for reader in readers():
         if reader.matches(upload):
             return reader
+    check(upload)
     understood = ", ".join(reader.title for reader in readers())
     raise InvalidInput(
         f"This file is in no format that Izzy knows. It reads: {understood}.",

@@ -45,7 +45,7 @@ def node(
 
 
 def tree(*nodes: dict[str, Any]) -> dict[str, Any]:
-    root = {"id": "client-created-root", "message": None, "parent": None, "children": []}
+    root: dict[str, Any] = {"id": "client-created-root", "message": None, "parent": None, "children": []}
     mapping = {each["id"]: each for each in [root, *nodes]}
     for each in nodes:
         if each["parent"] in mapping:

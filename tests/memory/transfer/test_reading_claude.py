@@ -131,7 +131,7 @@ OLD = {
     "memories.json": [MEMORY],
     "users.json": USERS,
 }
-PARTS = {
+PARTS: dict[str, dict[str, Any]] = {
     "conversations-000.zip": {"conversations.json": [BRANCHED, EMPTY]},
     "conversations-001.zip": {"conversations.json": [FLAT]},
     "projects-000.zip": {"projects/p-1.json": PROJECT},
@@ -181,7 +181,9 @@ def test_the_new_zips_in_one_give_the_same_records(upload: Uploads) -> None:
     found, old = Found(upload("all.zip", zipped(packed))), Found(upload("old.zip", zipped(OLD)))
 
     def keys(of: Found) -> list[str]:
-        return sorted([each.key for each in [*of.notes, *of.conversations]] + [*of.files])
+        return sorted(
+            [*(note.key for note in of.notes), *(each.key for each in of.conversations), *of.files]
+        )
 
     assert found.reader.name == "claude"
     assert keys(found) == keys(old)

@@ -24,6 +24,7 @@ MAX_UNPACKED = 8 * 2**30
 MAX_RATIO = 200
 RATIO_FROM = 8 * 2**20
 """Bytes from which on an archive may not be more than MAX_RATIO times as large unpacked: text packs up to 30 times."""
+CHECKED = 50  # files of an archive that nobody knows which are looked at for damage
 _JUNK = re.compile(
     r"(^|/)(__MACOSX|\.git|\.obsidian|\.trash|\.Trash|node_modules)/|(^|/)(\._|\.DS_Store$|Thumbs\.db$)"
 )
@@ -117,6 +118,12 @@ def documents(upload: Upload, *, nested: bool = False) -> list[Document]:
     if nested:
         listed = [each for document in listed for each in _unfolded(document)]
     return sorted(listed, key=lambda document: document.name)
+
+
+def check(upload: Upload) -> None:
+    """InvalidInput or TooLarge where the upload is an archive that cannot be read, as far as the beginnings of its files tell."""
+    for document in documents(upload, nested=True)[:CHECKED]:
+        document.head(2**18)
 
 
 def _unfolded(document: Document) -> Iterator[Document]:

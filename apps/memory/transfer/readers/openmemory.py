@@ -27,12 +27,13 @@ def read(upload: Upload) -> Iterator[Read]:
     understood = False
     for document in documents(upload):
         keys = sketch(document)
+        of_lines = document.suffix == ".jsonl" or "content" in keys
         entries = (
             _of_tables(document)
             if "memories" in keys
             else json_lines(document)
-            if "content" in keys
-            else []
+            if of_lines
+            else iter(())
         )
         for place, entry in entries:
             understood = True
