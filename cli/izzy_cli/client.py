@@ -93,8 +93,9 @@ class Client:
     @contextmanager
     def events(
         self, method: str, path: str, body: object = None, headers: Mapping[str, str] | None = None
-    ) -> Iterator[Iterator[dict[str, Any]]]:
-        """The data of server-sent events as they come. ConnectionLost where the stream breaks off."""
+    ) -> Iterator[Iterator[Answer]]:
+        """The data of server-sent events as they come, each an answer of its own. ConnectionLost where the stream
+        breaks off."""
         sent: dict[str, Any] = {"headers": {"Accept": "text/event-stream", **(headers or {})}}
         if body is not None:
             sent["json"] = body
@@ -196,7 +197,7 @@ class Client:
         except httpx.DecodingError:
             raise self._not_izzy(response) from None
 
-    def _events(self, response: "httpx.Response") -> Iterator[dict[str, Any]]:
+    def _events(self, response: "httpx.Response") -> Iterator[Answer]:
         data: list[str] = []
         for line in response.iter_lines():
             if line.startswith("data:"):
@@ -204,10 +205,7 @@ class Client:
                 if sum(map(len, data)) > MAX_EVENT_CHARS:
                     raise self._not_izzy(response)
             elif not line and data:
-                try:
-                    event = json.loads("\n".join(data))
-                except ValueError:
-                    raise self._not_izzy(response) from None
+                event = Answer(response.status_code, "\n".join(data).encode())
                 data.clear()
                 yield event
 

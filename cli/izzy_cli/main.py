@@ -26,6 +26,31 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "save": ("commands.notes:save", "Save a note."),
     "list": ("commands.notes:list_notes", "List notes."),
     "show": ("commands.notes:show", "Show a note, its history or its links."),
+    "edit": ("commands.changes:edit", "Change a note: its fields by options, or all of it in $EDITOR."),
+    "forget": (
+        "commands.changes:forget",
+        "Delete notes: out of search at once, and restorable for 30 days.",
+    ),
+    "restore": (
+        "commands.changes:restore",
+        "Bring back a deleted or archived note, or a former version.",
+    ),
+    "review": ("commands.review:review", "Decide on the notes that wait for you."),
+    "ingest": ("commands.ingest:ingest", "Take in conversations from files or standard input."),
+    "chat": ("commands.chat:chat", "Talk with Izzy."),
+    "conversations": (
+        "commands.chat:conversations",
+        "List conversations, or those in which some words occur.",
+    ),
+    "capabilities": (
+        "commands.capabilities:capabilities",
+        "List capabilities, or those that fit some words.",
+    ),
+    "run": ("commands.capabilities:run", "Run a capability and print its result."),
+    "builds": (
+        "commands.builds:builds",
+        "List builds of capabilities, follow them, and answer what they ask.",
+    ),
 }
 """To add a command, add a line. A group is a command like any other; tests compare the help with the command's own."""
 
