@@ -1,6 +1,7 @@
 """Requests to the server, and its refusals as sentences. The token is in no message."""
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -24,6 +25,7 @@ LONG_SECONDS = 900.0
 PATIENCE_SECONDS = 120.0
 """A server that asks to wait longer than this (429) is not asked again."""
 TRIES = 4
+PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 MAX_EVENT_CHARS = 20_000_000
 
 Params = Mapping[str, str | int | bool | None]
@@ -180,11 +182,14 @@ class Client:
     def _unreachable(self, reason: str) -> str:
         if "CERTIFICATE_VERIFY_FAILED" in reason:
             return f"The certificate of {self.url} is not trusted. Name its authority in SSL_CERT_FILE."
-        if "SSL" in reason or "TLS" in reason:
+        if "SSL" in reason or "TLS" in reason or "handshake" in reason:
             return f"There is no TLS at {self.url}. Is it http:// instead of https://?"
         if "name" in reason.lower() or "nodename" in reason.lower():
             return f"There is no host of the name in {self.url}."
-        return f"Izzy does not answer at {self.url}. Is it running there?"
+        proxied = "Is it running there?"
+        if any(os.environ.get(name) or os.environ.get(name.lower()) for name in PROXIES):
+            proxied = "Is it running there, and does the proxy that the environment names lead there?"
+        return f"Izzy does not answer at {self.url}. {proxied}"
 
     def _read(self, response: "httpx.Response") -> bytes:
         return b"".join(self._pieces(response))

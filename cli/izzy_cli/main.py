@@ -51,6 +51,17 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "commands.builds:builds",
         "List builds of capabilities, follow them, and answer what they ask.",
     ),
+    "export": (
+        "commands.transfer:export",
+        "Take out everything that Izzy keeps for you, or one conversation.",
+    ),
+    "import": ("commands.transfer:import_files", "Bring in an export of Izzy or of another program."),
+    "imports": ("commands.transfer:imports", "List imports, or show, follow or cancel one."),
+    "doctor": (
+        "commands.doctor:doctor",
+        "Check the server, the token, and what is installed into other programs.",
+    ),
+    "completion": ("commands.completion:completion", "Print the script that completes izzy in a shell."),
 }
 """To add a command, add a line. A group is a command like any other; tests compare the help with the command's own."""
 

@@ -131,10 +131,12 @@ def _plain(text: str, place: str) -> Iterator[tuple[str, Any]]:
     """Turns begin with a name and a colon: with the name of a role, where one occurs, else with any name."""
     lines = text.splitlines()
     turns = [match if (match := _TURN.match(line)) else None for line in lines]
-    roles_only = any(match and match[1].strip().lower() in ROLES for match in turns)
+    roles_only = any(
+        match and match[1].strip().removesuffix(" said").lower() in ROLES for match in turns
+    )
     begun: tuple[str, dict[str, Any]] | None = None
     for number, (line, match) in enumerate(zip(lines, turns, strict=True), 1):
-        name = match[1].strip() if match else ""
+        name = match[1].strip().removesuffix(" said") if match else ""
         if match and (not roles_only or name.lower() in ROLES):
             if begun:
                 yield begun

@@ -47,11 +47,12 @@ class Izzy:
     url: str = ""
     token: str = ""
     environment: dict[str, str] = field(default_factory=dict)
+    command: str = sys.executable  # which Python has it
 
     def run(self, *arguments: str, given: str | bytes = b"", **environment: str) -> Done:
         """Without a terminal; `given` is its standard input."""
         done = subprocess.run(
-            [sys.executable, "-m", "izzy_cli", *arguments],
+            [self.command, "-m", "izzy_cli", *arguments],
             input=given.encode() if isinstance(given, str) else given,
             capture_output=True,
             env=self.variables(environment),
@@ -76,8 +77,8 @@ class Izzy:
         """On a terminal of so many columns."""
         child, master = pty.fork()
         if child == 0:
-            command = [sys.executable, "-m", "izzy_cli", *arguments]
-            os.execve(sys.executable, command, self.variables(environment))
+            command = [self.command, "-m", "izzy_cli", *arguments]
+            os.execve(self.command, command, self.variables(environment))
         ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         terminal = Terminal(child, master)
         try:

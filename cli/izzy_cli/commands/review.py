@@ -148,7 +148,8 @@ def _one_by_one(client: Client) -> None:
 
 
 def _show(row: Row) -> None:
-    if row["diff"]:
+    is_change = row["diff"] and row["proposal"] != "add"
+    if is_change:
         signs = {"same": ("", "dim"), "added": ("+", "green"), "removed": ("-", "red")}
         pieces = []
         for piece in row["diff"]:
@@ -160,7 +161,7 @@ def _show(row: Row) -> None:
         say(plain(row["content"]))
     if row["review_reason"]:
         say(styled(f"Waits because: {plain(row['review_reason'], one_line=True)}", "yellow"))
-    if (near := row["most_similar"]) and not row["diff"]:
+    if (near := row["most_similar"]) and not is_change:
         say(styled(f"Known already: {cut(near['content'], 200)}", "dim"))
 
 
