@@ -20,6 +20,7 @@ from apps.chat.consumers import websocket_urlpatterns  # noqa: E402
 from apps.chat.stream.limits import SOCKETS_PER_ADDRESS, SocketsAtOnce  # noqa: E402
 from apps.chat.turns.scheduler import WithRunner  # noqa: E402
 from apps.core.http.clients import peer_ip  # noqa: E402
+from apps.gateway.mcp.http import WithMCP  # noqa: E402
 from izzysite.asgi_parts import BodyLimit, HeadWithoutBody, Lifespan, StaticFiles  # noqa: E402
 
 websocket_router = URLRouter(
@@ -33,7 +34,7 @@ application = WithRunner(
     ProtocolTypeRouter(
         {
             "http": HeadWithoutBody(
-                StaticFiles(BodyLimit(django_application, settings.IZZY_UPLOAD_LIMIT))
+                StaticFiles(BodyLimit(WithMCP(django_application), settings.IZZY_UPLOAD_LIMIT))
             ),
             "websocket": websocket_application,
             "lifespan": Lifespan(),

@@ -142,10 +142,14 @@ class ToolCall(UserOwned):
 
 
 class ToolGrant(UserOwned):
-    """A yes of the user that holds for every call of the same reach, in one conversation until `ends_at`, or in all."""
+    """A yes of the user that holds for every call of the same reach: in one conversation until `ends_at`, for one program,
+    or everywhere."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     conversation_id = models.UUIDField(null=True, blank=True)
+    program = models.CharField(
+        max_length=40, blank=True, default="", help_text="The API token's id, or stdio; empty: none."
+    )
     reach = models.JSONField(
         help_text="{tool, hosts, secrets, capability, version}, as the card showed it."
     )

@@ -119,6 +119,13 @@ def toolcall_finish(*, user_id: UUID, id: UUID, outcome: ToolOutcome) -> bool:
     return rows.update(**_ended(outcome)) == 1
 
 
+def toolcall_store(row: ToolCall, outcome: ToolOutcome) -> None:
+    """Stores the row of a call that has ended and belongs to no turn: nobody can take it up again before that."""
+    for name, value in _ended(outcome).items():
+        setattr(row, name, value)
+    row.save(force_insert=True)
+
+
 def toolcall_wait(
     *, user_id: UUID, id: UUID, waits_for: str, permission: dict[str, Any] | None = None
 ) -> None:
@@ -202,11 +209,13 @@ def user_calls_thin(user_id: UUID) -> bool:
 LASTS = timedelta(days=1)  # for a grant in a conversation
 
 
-def grant_add(*, user_id: UUID, reach: dict[str, Any], conversation_id: UUID | None) -> ToolGrant:
-    """Allows every call of this reach (`Reach.to_json`): in the conversation for a day, or without one in all of them."""
+def grant_add(
+    *, user_id: UUID, reach: dict[str, Any], conversation_id: UUID | None = None, program: str = ""
+) -> ToolGrant:
+    """Allows every call of this reach (`Reach.to_json`): in the conversation for a day, to the program, or everywhere."""
     ends_at = timezone.now() + LASTS if conversation_id else None
     return ToolGrant.objects.create(
-        user_id=user_id, conversation_id=conversation_id, reach=reach, ends_at=ends_at
+        user_id=user_id, conversation_id=conversation_id, program=program, reach=reach, ends_at=ends_at
     )
 
 
@@ -228,10 +237,16 @@ def grants_for(user_id: UUID, conversation_id: UUID | None = None) -> QuerySet[T
     rows = ToolGrant.objects.for_user(user_id).filter(Q(ends_at=None) | Q(ends_at__gt=timezone.now()))
     if conversation_id is None:
         return rows
-    return rows.filter(Q(conversation_id=None) | Q(conversation_id=conversation_id))
+    return rows.filter(Q(conversation_id=None) | Q(conversation_id=conversation_id), program="")
 
 
 def grant_covering(user_id: UUID, conversation_id: UUID, reach: Reach) -> ToolGrant | None:
     """The yes that holds for a call of this reach, with no other host, secret or version than the user saw."""
     grants = grants_for(user_id, conversation_id)
+    return next((grant for grant in grants if grant.reach == reach.to_json()), None)
+
+
+def grant_covering_program(user_id: UUID, program: str, reach: Reach) -> ToolGrant | None:
+    """The same for a call of a program, outside of any conversation."""
+    grants = grants_for(user_id).filter(conversation_id=None, program__in=["", program])
     return next((grant for grant in grants if grant.reach == reach.to_json()), None)

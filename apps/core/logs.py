@@ -62,7 +62,7 @@ def logging_settings(level: str, libraries: str) -> dict[str, Any]:
             "django.request": {"level": "DEBUG" if libraries == "DEBUG" else "ERROR"},
             **{
                 name: {"level": quiet}
-                for name in ("daphne", "django.channels.server", "httpx", "httpx2")
+                for name in ("daphne", "django.channels.server", "httpx", "httpx2", "mcp")
             },
         },
     }

@@ -9,8 +9,13 @@ class GatewayConfig(AppConfig):
 
     def ready(self) -> None:
         from apps.core.jobs.worker import register_sweep
+        from apps.core.registries import warmups
         from apps.gateway.hooks.capture import unanswered_keep
+        from apps.gateway.mcp import http
+        from apps.gateway.mcp.approvals import calls_prune
         from apps.gateway.sessions import sessions_prune
 
         register_sweep("sessions of programs", sessions_prune, every=timedelta(hours=1))
         register_sweep("unanswered messages of programs", unanswered_keep, every=timedelta(minutes=10))
+        register_sweep("calls of programs", calls_prune, every=timedelta(hours=1))
+        warmups.register("mcp", http.warm_up)

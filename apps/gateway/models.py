@@ -1,4 +1,4 @@
-"""Rows of the gateway: sessions that people hold with other programs."""
+"""Rows of the gateway: sessions that people hold with other programs, and calls of theirs that wait for a yes."""
 
 from typing import ClassVar
 
@@ -48,3 +48,41 @@ class ClientSession(UserOwned):
 
     def __str__(self) -> str:
         return f"{self.get_surface_display()}: {self.client} {self.key[:20]}"
+
+
+@choices_checked
+class WaitingCall(UserOwned):
+    """A tool call of a program that does not run before the user has allowed it; made again then, it runs.
+
+    `reach` is what the call can get at (`Reach.to_json`), {} where only the user's settings ask. `digest` tells calls apart
+    also where secrets were taken out of `input`.
+    """
+
+    class Decision(models.TextChoices):
+        NONE = "", "none"
+        ONCE = "once", "once"
+        NO = "no", "no"
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    program = models.CharField(max_length=40, help_text="The API token's id, or stdio.")
+    client = models.CharField(max_length=64, blank=True, help_text="What the program calls itself.")
+    tool = models.CharField(max_length=128)
+    input = models.JSONField(default=dict)
+    digest = models.CharField(max_length=64)
+    reach = models.JSONField(default=dict, blank=True)
+    reason = models.TextField(blank=True)
+    decision = models.CharField(max_length=8, choices=Decision, blank=True, default="")
+    created_at = models.DateTimeField(default=timezone.now)
+    decided_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering: ClassVar = ["-created_at"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["user", "program", "digest"], name="gateway_waiting_call_once"
+            )
+        ]
+        indexes: ClassVar = [models.Index(fields=["created_at"], name="gateway_waiting_created")]
+
+    def __str__(self) -> str:
+        return f"{self.tool} ({self.decision or 'waits'})"

@@ -220,6 +220,14 @@ def note_judged(own: Sequence[str], content: str, fields: Mapping[str, Any]) -> 
     return Judged(Trust.UNTRUSTED if waits else Trust.ASSISTANT, values, left_out)
 
 
+def program_judged(fields: Mapping[str, Any]) -> Judged:
+    """Judges a new note that the model of another program writes: it is Izzy's to keep, and never standing."""
+    values, left_out = dict(fields), []
+    if fields.get("category", "").casefold() == STANDING:
+        left_out.append(values.pop("category"))
+    return Judged(Trust.ASSISTANT, values, left_out)
+
+
 def needs_a_look(taint: ConversationTaint, texts: Sequence[str], *, known: str = "") -> bool:
     """Whether one of the texts is sensitive and the user has not asked for it: in one whole sentence that begins with a
     request to remember, or with none where the note that says `known` is sensitive already."""

@@ -91,6 +91,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.UUIDField(default=apps.core.ids.uuid7, editable=False, primary_key=True, serialize=False)),
                 ('conversation_id', models.UUIDField(blank=True, null=True)),
+                ('program', models.CharField(blank=True, default='', help_text="The API token's id, or stdio; empty: none.", max_length=40)),
                 ('reach', models.JSONField(help_text='{tool, hosts, secrets, capability, version}, as the card showed it.')),
                 ('created_at', models.DateTimeField(auto_now_add=True)),
                 ('ends_at', models.DateTimeField(blank=True, null=True)),

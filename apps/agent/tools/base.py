@@ -120,6 +120,7 @@ class ToolContext:
     emit: Emit  # sends a `tool_progress` event with the given data
     message_id: UUID | None = None  # the user's message that began the turn
     use_memory: bool = False  # whether notes, files and past conversations are within reach
+    by_program: bool = False  # another program's model calls, whose reading Izzy does not see
     permission: dict[str, Any] | None = (
         None  # what the user has just allowed, as `Tool.permission` asked
     )

@@ -63,7 +63,8 @@ class ToolExecutor:
     """The pipeline every tool call goes through, for one turn. Make one with `executor_for`.
 
     `approvals` are the user's preferences by tool name; `secrets` the values that must not appear anywhere;
-    `tools` those of the turn that no registry knows. `message_id` and `use_memory` are for the tools, see `ToolContext`.
+    `tools` those of the turn that no registry knows. `message_id`, `use_memory` and `by_program` are for the tools, see
+    `ToolContext`.
     """
 
     user_id: UUID
@@ -74,6 +75,7 @@ class ToolExecutor:
     secrets: tuple[str, ...] = ()
     message_id: UUID | None = None
     use_memory: bool = False
+    by_program: bool = False
     tools: Mapping[str, Tool] = field(default_factory=dict)
 
     @cached_property
@@ -169,6 +171,7 @@ class ToolExecutor:
             turn_id=self.turn_id,
             message_id=self.message_id,
             use_memory=self.use_memory,
+            by_program=self.by_program,
             taint=self.taint,
             **call,
         )

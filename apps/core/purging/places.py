@@ -177,6 +177,7 @@ PLACES = (
         memory.memory proposed_fields
         agent.toolcall permission
         gateway.clientsession prompts shown
+        gateway.waitingcall input reason
         builder.build description feedback hosts input_schema last_error reason request secrets
         builder.buildermessage payload
         builder.dialoguemessage blocks
@@ -195,6 +196,7 @@ PLACES = (
         builder.build name
         chat.conversation channel
         gateway.clientsession client key
+        gateway.waitingcall client reach tool
         chat.message speaker
         chat.turn client_id
         """,
@@ -211,6 +213,7 @@ WORDLESS = frozenset(
         admin.logentry object_id
         agent.modelcall error_code model purpose request_id stop_reason
         agent.toolcall build_id covered error_code tool_use_id
+        agent.toolgrant program
         auth.group name
         auth.permission codename name
         builder.build error_code runner
@@ -221,6 +224,7 @@ WORDLESS = frozenset(
         chat.message stop_reason
         chat.turn error_code model usage
         chat.turnevent type
+        gateway.waitingcall digest program
         contenttypes.contenttype app_label model
         core.instancestate value
         memory.capturelease runner

@@ -40,6 +40,7 @@ class Change:
 
 BY_USER = Change(actor=Origin.USER, trust=Trust.USER)
 BY_ASSISTANT = Change(actor=Origin.ASSISTANT, trust=Trust.ASSISTANT)
+BY_PROGRAM = Change(actor=Origin.MCP, trust=Trust.ASSISTANT)
 
 _PLAIN = (
     *("tier", "kind", "importance", "tags", "category", "status", "decay_rate", "trust"),

@@ -32,8 +32,9 @@ from apps.memory.files.commands import (
 from apps.memory.files.selectors import file_at, files_in
 from apps.memory.files.texts import ROOT, clean_path
 from apps.memory.models import Trust
-from apps.memory.notes.revisions import BY_ASSISTANT
 from apps.memory.trust import texts_judged
+
+from .search import change_by
 
 RESULT_CHARS = 16_000  # the most that a view shows, as the model is told
 
@@ -120,7 +121,7 @@ class Command:
 def memory(context: ToolContext, arguments: dict[str, Any]) -> ToolOutput | str:
     """One command with its fields, also under the older names that models know them by."""
     name = command_name(arguments)
-    change = BY_ASSISTANT
+    change = change_by(context)
     if name not in (VIEW, DELETE):
         change = replace(change, trust=_trust(context.taint, name, arguments))
     text = command_run(user_id=context.user_id, fields=arguments, change=change)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from apps.agent.tools.base import Tier, ToolContext, may_be_behind
 from apps.core.ids import note_id
-from apps.memory.models import STANDING, Memory, Origin, Relation, ReviewReason, Status, Trust
+from apps.memory.models import STANDING, Memory, Relation, ReviewReason, Status, Trust
 from apps.memory.models import Tier as NoteTier
 from apps.memory.notes import changes
 from apps.memory.notes.creation import memory_submit
@@ -21,13 +21,23 @@ from apps.memory.notes.fields import (
     clean_content,
 )
 from apps.memory.notes.joining import MAX_RELATION_CHARS, edge_create, joined_tags
-from apps.memory.notes.revisions import BY_ASSISTANT, Change
+from apps.memory.notes.revisions import Change
 from apps.memory.notes.selectors import memory_get
 from apps.memory.occasions.phrases import MAX_OCCASION_CHARS, MAX_OCCASIONS
 from apps.memory.similarity import adds_nothing, denies_other, near_notes
-from apps.memory.trust import Judged, needs_a_look, note_judged, texts_judged
+from apps.memory.trust import Judged, needs_a_look, note_judged, program_judged, texts_judged
 
-from .search import CLASSIC, Category, NoteId, Tags, TierName, known_notes, note_tool, shown_text
+from .search import (
+    CLASSIC,
+    Category,
+    NoteId,
+    Tags,
+    TierName,
+    change_by,
+    known_notes,
+    note_tool,
+    shown_text,
+)
 
 LEAST = 0.25
 """Calibrated similarity from which on a note may be what the new one corrects: of everyday corrections ("works as a nurse",
@@ -152,11 +162,13 @@ def note_save(context: ToolContext, given: Mapping[str, Any]) -> dict[str, Any]:
     fields = clean_changes({name: value for name, value in given.items() if value is not None})
     content = fields.pop("content")
     judged = Judged(Trust.ASSISTANT, fields)
-    if context.taint.is_tainted:
+    if context.by_program:
+        judged = program_judged(fields)
+    elif context.taint.is_tainted:
         judged = note_judged(context.taint.own(), content, fields)
     words = [content, fields.get("category", ""), *fields.get("tags", []), *fields.get("occasions", [])]
-    change = Change(
-        actor=Origin.ASSISTANT,
+    change = replace(
+        change_by(context),
         trust=judged.trust,
         sensitive=needs_a_look(context.taint, words),
         conversation_id=context.conversation_id,
@@ -251,13 +263,13 @@ def memory_update(context: ToolContext, arguments: Update) -> dict[str, Any]:
         present = memory_get(context.user_id, memory_id)
         if clean_content(content) == present.content:
             return _known(present, UNCHANGED)
-        trust = texts_judged(taint, [content])
+        trust = Trust.ASSISTANT if context.by_program else texts_judged(taint, [content])
         if present.category == STANDING and taint.is_tainted:
             trust = (
                 Trust.UNTRUSTED
             )  # it stands in every conversation: the user has to see what it will say
-        change = Change(
-            actor=Origin.ASSISTANT,
+        change = replace(
+            change_by(context),
             trust=trust,
             sensitive=needs_a_look(taint, [content], known=present.content),
             conversation_id=context.conversation_id,
@@ -289,7 +301,9 @@ def memory_delete(context: ToolContext, arguments: Delete) -> dict[str, Any]:
     context block names it (n7), and pass its note_id; delete only what they meant, and ask if several notes could be meant. To correct
     something use memory_update. The user can restore a deleted note for 30 days."""
     with known_notes(context, arguments.note_id) as (memory_id,):
-        note = changes.memory_delete(user_id=context.user_id, memory_id=memory_id, change=BY_ASSISTANT)
+        note = changes.memory_delete(
+            user_id=context.user_id, memory_id=memory_id, change=change_by(context)
+        )
     return {"note_id": note.note_id, "message": "Deleted; the user can restore it for 30 days."}
 
 

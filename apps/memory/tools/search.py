@@ -16,6 +16,7 @@ from apps.memory.models import Memory, Status, Trust
 from apps.memory.models import Tier as NoteTier
 from apps.memory.notes.changes import access_record
 from apps.memory.notes.fields import MAX_CATEGORY_CHARS, MAX_TAG_CHARS, MAX_TAGS, clean_category
+from apps.memory.notes.revisions import BY_ASSISTANT, BY_PROGRAM, Change
 from apps.memory.notes.selectors import MAX_DEPTH, NoteFilter, related_notes, texts_at
 from apps.memory.recall.block import is_handle, notes_by_handle
 from apps.memory.recall.injection import unread_scope
@@ -246,6 +247,11 @@ def related_memories(context: ToolContext, arguments: Related) -> ToolOutput:
         state = {} if found.note.status == Status.ACTIVE else {"status": found.note.status}
         entries.append({**fragment_json(found.note), **way, "via": note_id(found.via_id), **state})
     return fragments(entries)
+
+
+def change_by(context: ToolContext) -> Change:
+    """A change that a model makes, of Izzy or of another program."""
+    return BY_PROGRAM if context.by_program else BY_ASSISTANT
 
 
 @contextmanager
