@@ -4,7 +4,8 @@ any process may have made the change."""
 import asyncio
 import hashlib
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from uuid import UUID
 from weakref import WeakKeyDictionary
@@ -39,7 +40,7 @@ class State:
     resources: dict[str, str] = field(default_factory=dict)  # when each was changed, by its address
 
 
-def states(known: dict[UUID, State | None]) -> dict[UUID, State]:
+def states(known: Mapping[UUID, State | None]) -> dict[UUID, State]:
     """The present states of these users, after the known ones. Synchronous; two queries where nothing changed."""
     active = Capability.objects.unscoped().filter(user_id__in=known, status=Status.ACTIVE)
     rows = active.order_by("name").values_list(
@@ -80,24 +81,25 @@ class Changes:
 
     def __init__(self) -> None:
         self._listeners: dict[UUID, set[Listener]] = {}
-        self._known: dict[UUID, State | None] = {}
+        self._known: dict[UUID, State] = {}
         self._task: asyncio.Task[None] | None = None
 
-    def listen(self, user_id: UUID, listener: Listener) -> Callable[[], None]:
-        """Has `listener` called with each event of the user from now on; returns what ends that."""
+    @asynccontextmanager
+    async def heard(self, user_id: UUID, listener: Listener) -> AsyncIterator[None]:
+        """Has `listener` called with each event of the user from now on, for as long as the block runs."""
         self._listeners.setdefault(user_id, set()).add(listener)
-        self._known.setdefault(user_id, None)
-        if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._look())
-
-        def end() -> None:
-            listeners = self._listeners.get(user_id, set())
-            listeners.discard(listener)
-            if not listeners:
-                self._listeners.pop(user_id, None)
+        try:
+            if user_id not in self._known:
+                found = await in_db(states, {user_id: None})
+                self._known.setdefault(user_id, found[user_id])
+            if self._task is None or self._task.done():
+                self._task = asyncio.create_task(self._look())
+            yield
+        finally:
+            self._listeners[user_id].discard(listener)
+            if not self._listeners[user_id]:
+                del self._listeners[user_id]
                 self._known.pop(user_id, None)
-
-        return end
 
     async def _look(self) -> None:
         while self._listeners:
@@ -109,10 +111,11 @@ class Changes:
 
     def _compare(self, found: dict[UUID, State]) -> None:
         for user_id, state in found.items():
-            if user_id not in self._listeners:
+            before = self._known.get(user_id)
+            if before is None:  # nobody listens any more
                 continue
-            before, self._known[user_id] = self._known[user_id], state
-            for event in events_between(before, state) if before else ():
+            self._known[user_id] = state
+            for event in events_between(before, state):
                 for listener in tuple(self._listeners[user_id]):
                     listener(event)
 
@@ -123,16 +126,3 @@ _all: "WeakKeyDictionary[asyncio.AbstractEventLoop, Changes]" = WeakKeyDictionar
 def changes() -> Changes:
     """The listeners of the running event loop."""
     return _all.setdefault(asyncio.get_running_loop(), Changes())
-
-
-@dataclass(frozen=True, slots=True)
-class UserBus:
-    """The changes of one user, as the SDK's `SubscriptionBus`; nobody publishes but the rows."""
-
-    user_id: UUID
-
-    async def publish(self, event: ServerEvent) -> None:
-        raise NotImplementedError
-
-    def subscribe(self, listener: Listener) -> Callable[[], None]:
-        return changes().listen(self.user_id, listener)

@@ -11,6 +11,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
 from mcp.server.subscriptions import (
+    InMemorySubscriptionBus,
     ListenHandler,
     ResourcesListChanged,
     ServerEvent,
@@ -42,7 +43,7 @@ from apps.core.errors import IzzyError
 
 from .callers import FindCaller
 from .calling import tool_call
-from .changes import UserBus
+from .changes import changes
 from .offering import described, tools_offered
 from .resources import CONTEXT, PROMPTS, TEMPLATES, context_prompt, resource_read, resources_page
 
@@ -134,7 +135,14 @@ class Handlers:
     ) -> SubscriptionsListenResult:
         """The stream of changes of the stateless protocol."""
         caller = await self.find_caller(context)
-        return await ListenHandler(UserBus(caller.user_id))(context, params)
+        bus = InMemorySubscriptionBus()
+        queue: Queue[ServerEvent] = Queue()
+        async with changes().heard(caller.user_id, queue.put_nowait):
+            publishing = create_task(_publish(bus, queue))
+            try:
+                return await ListenHandler(bus)(context, params)
+            finally:
+                publishing.cancel()
 
     async def initialized(self, context: Context, params: NotificationParams) -> None:
         """Tells the client of a session what changes, until the session ends, which cancels this, or its token does."""
@@ -143,17 +151,21 @@ class Handlers:
             credentials_watch().hold(caller.credentials) if caller.credentials else nullcontext(Event())
         )
         queue: Queue[ServerEvent] = Queue()
-        unsubscribe = UserBus(caller.user_id).subscribe(queue.put_nowait)
         with holding as ended:
-            telling = create_task(_tell(context, queue))
             ending = create_task(ended.wait())
+            telling = create_task(_tell(context, queue))
             try:
-                await wait({telling, ending}, return_when=FIRST_COMPLETED)
+                async with changes().heard(caller.user_id, queue.put_nowait):
+                    await wait({telling, ending}, return_when=FIRST_COMPLETED)
             finally:
-                unsubscribe()
                 telling.cancel()
                 ending.cancel()
                 self.session_over(context, ended.is_set())
+
+
+async def _publish(bus: InMemorySubscriptionBus, queue: Queue[ServerEvent]) -> None:
+    while True:
+        await bus.publish(await queue.get())
 
 
 async def _tell(context: Context, queue: Queue[ServerEvent]) -> None:

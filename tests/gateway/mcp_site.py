@@ -1,0 +1,127 @@
+"""A real server with users and tokens, and the official MCP client before it, over HTTP and over stdio."""
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import httpx2
+from mcp import Client, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
+from mcp.types import CallToolResult, TextContent
+
+from tests.chat.server import ROOT, Server
+
+MAKE = """
+import json
+from apps.accounts.models import Preferences, User
+from apps.accounts.services import token_create
+users = {"alice": User.objects.get(username="alice")}
+for name in ("bob",):
+    users[name] = User.objects.create_user(name)
+    Preferences.objects.create(user=users[name])
+def token(user, *scopes, **more):
+    return token_create(user=users[user], name="test", scopes=scopes or ("read", "write"), **more)[1]
+print("MADE", json.dumps({
+    "alice": token("alice"), "bob": token("bob"), "other": token("alice"), "reader": token("alice", "read"),
+    "proxy": token("alice", "proxy"),
+    "reaching": token("alice", reaches_out=True), "person": token("alice", person_answers=True),
+    "leaving": token("alice"), "leaver": token("alice"),
+}))
+"""
+MODES = ("legacy", "auto")
+"""With sessions, and stateless."""
+
+
+@dataclass
+class Site:
+    """The server and its tokens, by who or what they are for."""
+
+    server: Server
+    tokens: dict[str, str]
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server.port}"
+
+    def client(self, who: str = "alice", mode: str = "auto", **options: Any) -> Client:
+        """The official client over HTTP."""
+        headers = {"authorization": f"Bearer {self.tokens.get(who, who)}"}
+        http = httpx2.AsyncClient(headers=headers, timeout=60)
+        return Client(streamable_http_client(f"{self.url}/mcp", http_client=http), mode=mode, **options)
+
+    def stdio(self, *arguments: str, mode: str = "auto", **options: Any) -> Client:
+        """The same over stdio, with a process of its own."""
+        return Client(self.command(*arguments), mode=mode, **options)
+
+    def command(self, *arguments: str) -> StdioServerParameters:
+        command = ["manage.py", "mcp", "--user", "alice", *arguments]
+        environment = {**self.server.environment, "PATH": os.environ["PATH"]}
+        return StdioServerParameters(
+            command=sys.executable, args=command, cwd=str(ROOT), env=environment
+        )
+
+    def post(self, body: Any, who: str = "alice", **headers: str) -> httpx.Response:
+        """A plain request, as the protocol with sessions has it."""
+        accept = {"accept": "application/json, text/event-stream"}
+        told = {"authorization": f"Bearer {self.tokens.get(who, who)}"} | accept | headers
+        return httpx.post(f"{self.url}/mcp", json=body, headers=told, timeout=60)
+
+    def rest(self, method: str, path: str, who: str = "alice", **options: Any) -> Any:
+        """What REST answers a token of the user's."""
+        answer = httpx.request(
+            method,
+            f"{self.url}/api/v1/{path}",
+            headers={"authorization": f"Bearer {self.tokens[who]}"},
+            timeout=60,
+            **options,
+        )
+        answer.raise_for_status()
+        return answer.json() if answer.content else None
+
+    def make(self, name: str, main: str = "", who: str = "alice", **more: Any) -> Any:
+        """A capability of the user's; one with hosts or secrets is approved."""
+        body = {
+            "name": name,
+            "description": f"Test {name}.",
+            "input_schema": {"type": "object", "properties": {"text": {"type": "string"}}},
+            "files": {"main.py": main or SAYS},
+            **more,
+        }
+        made = self.rest("POST", "capabilities/", who, json=body)
+        if more.get("permissions"):
+            made = self.rest("POST", f"capabilities/{name}/approve/", who, json={})
+        return made
+
+    def remove(self, *names: str) -> None:
+        for name in names:
+            self.rest("DELETE", f"capabilities/{name}/")
+
+
+SAYS = 'def run(args: dict) -> str:\n    return "You said " + args.get("text", "nothing")\n'
+RAISES = 'def run(args: dict) -> str:\n    raise ValueError("no such luck")\n'
+SLOW = 'import time\ndef run(args: dict) -> str:\n    print("begun", flush=True)\n    time.sleep(600)\n    return "late"\n'
+
+
+@contextmanager
+def running_site(folder: Path) -> Iterator[Site]:
+    server = Server(folder, "")
+    said = server.manage("shell", "-v", "0", "-c", MAKE)
+    made = next(line for line in said.splitlines() if line.startswith("MADE "))
+    try:
+        yield Site(server.start(), json.loads(made.removeprefix("MADE ")))
+    finally:
+        server.stop()
+
+
+def text_of(result: Any) -> str:
+    """The text of a call's result, which every result has."""
+    assert isinstance(result, CallToolResult)
+    (content,) = result.content
+    assert isinstance(content, TextContent)
+    return content.text
