@@ -23,6 +23,8 @@ from apps.chat.conversations.ingest import messages_ingest
 from apps.chat.conversations.links import through
 from apps.chat.models import Conversation, Message, Turn
 from apps.core.ids import uuid7
+from apps.gateway.mcp.approvals import call_wait
+from apps.gateway.mcp.callers import STDIO
 from apps.gateway.models import ClientSession
 from apps.memory.files.services import file_delete, file_write
 from apps.memory.models import MemoryEdge, Origin, PurgeReceipt, Trust
@@ -59,6 +61,7 @@ class Belongings:
     question: UUID
     signed_link: str
     grant: UUID
+    waiting_call: UUID
 
     def ids(self) -> list[str]:
         """Every id of hers, in the forms in which they may appear in an answer."""
@@ -123,8 +126,23 @@ def make_belongings(owner: User) -> Belongings:
     return Belongings(
         owner, note.pk, deleted.pk, waiting.pk, edge.pk, conversation.pk, message.pk, turn.pk, call.pk, token.pk,
         file, deleted_file, receipt.pk, *make_capability(owner), *make_build(owner, conversation), through(conversation.pk, f"https://{MARK}.example/").split("/")[-2],
-        grant.pk,
+        grant.pk, make_waiting_call(owner, reach),
     )  # fmt: skip
+
+
+def make_waiting_call(owner: User, reach: dict[str, Any]) -> UUID:
+    """What a program of hers wanted to run."""
+    call = call_wait(
+        user_id=owner.pk,
+        program=STDIO,
+        client=MARK,
+        tool=f"cap_{TOOL}",
+        shown_input={"text": MARK},
+        digest="0" * 64,
+        reach=reach,
+        reason=f"It can pass on what it is given to {MARK}.",
+    )
+    return call.pk
 
 
 def make_build(owner: User, conversation: Conversation) -> tuple[UUID, UUID]:

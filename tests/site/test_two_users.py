@@ -108,6 +108,7 @@ def bodies(route: Route, hers: Belongings) -> list[dict[str, Any]]:
             {"step": f"delete {hers.deleted_note} 1 1"},
             {"step": f"contradicts {note} {hers.waiting_note} 0"},
         ],
+        "calls/<str:call_id>/": [{"decision": what} for what in ("once", "always", "no")],
         "api/v1/memories/<str:memory_id>/merge/": [{"into": note}],
         "api/v1/memories/contradictions/<str:edge_id>/": [{"keep": note}, {"keep": None}],
         "api/v1/memories/<str:memory_id>/links/": [
@@ -147,6 +148,7 @@ def parameters(hers: Belongings) -> dict[str, list[str]]:
         "secret": [SECRET],
         "signed": [hers.signed_link],
         "grant_id": [str(hers.grant)],
+        "call_id": [str(hers.waiting_call)],
         "client": ["claude-code"],
     }
 
