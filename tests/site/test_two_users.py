@@ -29,6 +29,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 PUBLIC = {
+    ".well-known/oauth-protected-resource": "says only where /mcp is and what tokens it takes",
+    ".well-known/oauth-protected-resource/mcp": "the same",
     "favicon.ico": "leads to the icon, a static file",
     "healthz": "says only that the process answers",
     "readyz": "says only which parts work",
