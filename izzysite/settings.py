@@ -37,6 +37,7 @@ IZZY_THROTTLE = env_bool("IZZY_THROTTLE", True)
 IZZY_PRIVATE_HOSTS = env_list("IZZY_PRIVATE_HOSTS")
 IZZY_DB_THREADS = env_number("IZZY_DB_THREADS", 8, minimum=1)
 IZZY_UPLOAD_LIMIT = env_number("IZZY_UPLOAD_LIMIT", 5_000_000, minimum=10_000)
+IZZY_IMPORT_LIMIT = env_number("IZZY_IMPORT_LIMIT", 200_000_000, minimum=10_000)
 SECRET_KEY = env_secret(
     "IZZY_SECRET_KEY", IZZY_DATA_DIR / "secret_key", lambda: secrets.token_urlsafe(48)
 )

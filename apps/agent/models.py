@@ -1,6 +1,7 @@
 """Records of every call of a model and of a tool."""
 
 from django.db import models
+from django.utils import timezone
 
 from apps.agent.tools.base import Tier
 from apps.core.ids import uuid7
@@ -110,7 +111,7 @@ class ToolCall(UserOwned):
     error_code = models.CharField(max_length=48, blank=True)
     build_id = models.CharField(max_length=64, blank=True)
     duration_ms = models.PositiveIntegerField(default=0)
-    created_at = models.DateTimeField(auto_now_add=True)
+    created_at = models.DateTimeField(default=timezone.now)
     started_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
 

@@ -10,14 +10,27 @@ class BuilderConfig(AppConfig):
     def ready(self) -> None:
         from apps.agent.tools.base import register_tools
         from apps.builder.builds.ending import transcripts_prune, version_follow
+        from apps.builder.builds.records import build_rows, builds_plan
         from apps.builder.builds.selectors import builder_stats
-        from apps.builder.shapes import builds_export
+        from apps.builder.models import Build
         from apps.capabilities.catalog import lifecycle
         from apps.core.jobs.worker import register_sweep
-        from apps.core.registries import exporters, stats_providers
+        from apps.core.registries import stats_providers
+        from apps.core.transfer import RecordGroup, record_groups
 
         register_tools("apps.builder.tools")
         lifecycle.version_resolved.register("builds", version_follow)
-        exporters.register("builds", builds_export)
+        record_groups.register(
+            "builds",
+            RecordGroup(
+                rank=40,
+                kinds=("build", "builder_message"),
+                heads=("build",),
+                whole=True,
+                plan=builds_plan,
+                rows=build_rows,
+                tables={"build": Build},
+            ),
+        )
         stats_providers.register("builder", builder_stats)
         register_sweep("builder: transcripts", transcripts_prune, every=timedelta(hours=1))

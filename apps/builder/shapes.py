@@ -1,6 +1,5 @@
-"""The shapes of the REST interface of builds, which their export has too."""
+"""The shapes of the REST interface of builds."""
 
-from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -13,7 +12,6 @@ from apps.builder.builds.selectors import (
     build_later,
     build_seconds,
     build_usage,
-    builds_for,
     messages_after,
     open_questions,
     secrets_wanted,
@@ -174,9 +172,3 @@ def build_opened(build: Build, *, brief: bool = False) -> Beside:
         usage=asdict(usage) | {"cost_usd": round(usage.cost_usd, 6)},
         duration_ms=None if seconds is None else round(seconds * 1000),
     )
-
-
-def builds_export(user_id: UUID) -> Iterator[dict[str, Any]]:
-    """One row for each build, with its messages and rounds."""
-    for build in builds_for(user_id).order_by("created_at").iterator(chunk_size=50):
-        yield {"type": "build", **BuildDetailOutput.dump(build_opened(build))}

@@ -10,9 +10,14 @@ class CapabilitiesConfig(AppConfig):
     def ready(self) -> None:
         from apps.agent.tools.base import register_family, register_tools
         from apps.capabilities.catalog import files, lifecycle
-        from apps.capabilities.catalog.archives import capabilities_export
         from apps.capabilities.catalog.names import PREFIX
+        from apps.capabilities.catalog.records import (
+            capabilities_plan,
+            capability_documents,
+            capability_rows,
+        )
         from apps.capabilities.catalog.selectors import capability_stats
+        from apps.capabilities.models import Capability, CapabilityVersion
         from apps.capabilities.runs import examples, execution
         from apps.capabilities.runs.tools import tool_of_family
         from apps.capabilities.sandbox.e2b.backend import sweep_orphans
@@ -21,7 +26,8 @@ class CapabilitiesConfig(AppConfig):
         from apps.core.health import register_check
         from apps.core.jobs.worker import register_sweep
         from apps.core.purging.places import PurgePart, purge_parts
-        from apps.core.registries import account_deleters, exporters, stats_providers
+        from apps.core.registries import account_deleters, stats_providers
+        from apps.core.transfer import RecordGroup, record_groups
 
         register_tools("apps.capabilities.runs.tools")
         register_family(PREFIX, tool_of_family)
@@ -35,6 +41,18 @@ class CapabilitiesConfig(AppConfig):
         register_sweep("capabilities: e2b", sweep_orphans, every=timedelta(minutes=10))
         account_deleters.register("capabilities: requirements", user_forget)
         account_deleters.register("capabilities", lambda user_id: lifecycle.user_forget(user_id=user_id))
-        exporters.register("capabilities", capabilities_export)
+        record_groups.register(
+            "capabilities",
+            RecordGroup(
+                rank=30,
+                kinds=("capability", "capability_version"),
+                heads=("capability",),
+                whole=True,
+                plan=capabilities_plan,
+                rows=capability_rows,
+                documents=capability_documents,
+                tables={"capability": Capability, "capability_version": CapabilityVersion},
+            ),
+        )
         stats_providers.register("capabilities", capability_stats)
         purge_parts.register("capabilities", PurgePart(counts={"capabilities.files": files.files_left}))

@@ -1,6 +1,6 @@
 """Small registries through which what lies above reaches what lies below; filled in `AppConfig.ready`."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from operator import itemgetter
 from typing import Any, TypeVar
 from uuid import UUID
@@ -27,9 +27,6 @@ batch_deleters: Registry[Callable[[UUID], bool]] = Registry()
 """name -> fn(user_id) -> whether there may be more: removes, in one short transaction, some of the rows that a user may have
 tens of thousands of. Called again and again before an account's deletion, so that the transaction that ends it is
 short; whatever they leave goes with that. Nothing but rows: what lies beside them is for `account_deleters`."""
-
-exporters: Registry[Callable[[UUID], Iterator[dict[str, Any]]]] = Registry()
-"""name -> fn(user_id) -> JSON-ready rows, each with a `type`."""
 
 connection_tests: Registry[Callable[[], CheckResult]] = Registry()
 """name (for example `model`) -> fn() -> CheckResult; run by the buttons of the instance page. Up to 20 seconds."""

@@ -179,6 +179,25 @@ def strict_loads(text: str) -> Any:
     return json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
 
 
+_SUSPICIOUS = re.compile(rb"\\u(?:d[89a-f]|0000)", re.IGNORECASE)
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+def unstorable(data: Any, source: bytes) -> str:
+    """What no database can hold of a value that was read from this JSON: "NUL characters", "lone surrogates", or "" for none."""
+    # Every text, keys too; not recursively, since the nesting may be as deep as the parser allows.
+    pending = [data] if _SUSPICIOUS.search(source) else []
+    while pending:
+        value = pending.pop()
+        if isinstance(value, dict):
+            pending += [*value, *value.values()]
+        elif isinstance(value, list):
+            pending += value
+        elif isinstance(value, str) and (found := _UNSTORABLE.search(value)):
+            return "NUL characters" if found[0] == "\x00" else "lone surrogates"
+    return ""
+
+
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
 

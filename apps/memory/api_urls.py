@@ -1,6 +1,6 @@
 from django.urls import path
 
-from .api import files, purges, review, search
+from .api import files, purges, review, search, transfer
 from .api.notes import (
     BulkView,
     HistoryView,
@@ -47,5 +47,9 @@ urlpatterns = [
     path("memory-files/<str:file_id>/restore/", files.FileRestoreView.as_view(), name="file-restore"),
     path("search/", search.SearchView.as_view(), name="search"),
     path("context/", search.ContextView.as_view(), name="context"),
+    path("export/", transfer.ExportView.as_view(), name="export"),
+    path("import/", transfer.ImportsView.as_view(), name="imports"),
+    path("import/<str:import_id>/", transfer.ImportView.as_view(), name="import"),
+    path("import/<str:import_id>/cancel/", transfer.ImportCancelView.as_view(), name="import-cancel"),
     path("stats/", search.StatsView.as_view(), name="stats"),
 ]

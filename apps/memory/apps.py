@@ -12,9 +12,8 @@ class MemoryConfig(AppConfig):
         from apps.core.health import register_check
         from apps.core.jobs.worker import register_sweep
         from apps.core.purging.places import purge_parts
-        from apps.core.registries import account_deleters, exporters, stats_providers
+        from apps.core.registries import account_deleters, stats_providers
 
-        from .api.notes import notes_export
         from .capture import occasions, reader
         from .capture.selectors import capture_figures, check_capture
         from .files.services import user_files_forget
@@ -23,11 +22,13 @@ class MemoryConfig(AppConfig):
         from .notes.selectors import memory_stats
         from .pages.quality import memory_quality
         from .purge import PURGING, deleted_purge, interrupted_resume
+        from .transfer import groups, running, storage
+        from .transfer.records import readers_load
 
         register_tools("apps.memory.tools")
         account_deleters.register("memory_files", user_files_forget)
         account_deleters.register("memory", user_forget)
-        exporters.register("memory", notes_export)
+        account_deleters.register("memory: imports", storage.user_uploads_forget)
         stats_providers.register("memory", memory_stats)
         stats_providers.register("memory_quality", memory_quality)
         stats_providers.register("capture", capture_figures)
@@ -38,4 +39,8 @@ class MemoryConfig(AppConfig):
         register_sweep("memory_deleted_purge", deleted_purge, every=timedelta(hours=1))
         register_sweep("memory_purge_resume", interrupted_resume, every=timedelta(hours=1))
         register_sweep("memory_superseded", superseded_due, every=timedelta(minutes=10))
+        register_sweep("imports", running.sweep, every=running.SWEEP_EVERY)
+        register_sweep("imports: uploads", storage.uploads_prune, every=timedelta(hours=1))
         purge_parts.register("memory", PURGING)
+        readers_load()
+        groups.register()

@@ -3,6 +3,7 @@
 import apps.core.ids
 import django.db.models.deletion
 import django.db.models.manager
+import django.utils.timezone
 from django.conf import settings
 from django.db import migrations, models
 
@@ -72,7 +73,7 @@ class Migration(migrations.Migration):
                 ('error_code', models.CharField(blank=True, max_length=48)),
                 ('build_id', models.CharField(blank=True, max_length=64)),
                 ('duration_ms', models.PositiveIntegerField(default=0)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
+                ('created_at', models.DateTimeField(default=django.utils.timezone.now)),
                 ('started_at', models.DateTimeField(blank=True, null=True)),
                 ('finished_at', models.DateTimeField(blank=True, null=True)),
                 ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),

@@ -1,12 +1,9 @@
-"""Capabilities taken out and brought in: as zip files, brought in with the care that others' files need, and as rows of an export."""
+"""Capabilities taken out and brought in as zip files, with the care that others' files need."""
 
 import io
 import stat
 import zipfile
 import zlib
-from collections.abc import Iterator
-from typing import Any
-from uuid import UUID
 
 from apps.capabilities.catalog.drafts import (
     MAIN,
@@ -17,7 +14,7 @@ from apps.capabilities.catalog.drafts import (
     clean_permissions,
 )
 from apps.capabilities.catalog.files import FILES, files_read
-from apps.capabilities.models import Capability, CapabilityVersion
+from apps.capabilities.models import Capability
 from apps.core.errors import InvalidInput, TooLarge
 from apps.core.http.drf import parse_json
 from apps.core.text import depth_of
@@ -148,47 +145,3 @@ def _draft(texts: dict[str, str]) -> tuple[str, Draft]:
 
 def _wrong(message: str) -> InvalidInput:
     return InvalidInput(message, code="invalid_archive", field="file")
-
-
-def capabilities_export(user_id: UUID) -> Iterator[dict[str, Any]]:
-    """`{type: "capability", …}` for each, followed by its `{type: "capability_version", …}`, oldest first."""
-    for capability in (
-        Capability.objects.for_user(user_id).select_related("current").order_by("created_at")
-    ):
-        yield {
-            "type": "capability",
-            "id": str(capability.pk),
-            "name": capability.name,
-            "status": capability.status,
-            "status_reason": capability.status_reason,
-            "description": capability.description,
-            "input_schema": capability.input_schema,
-            "version": capability.current.number if capability.current else None,
-            "runs": capability.runs,
-            "successes": capability.successes,
-            "created_at": capability.created_at.isoformat(),
-            "updated_at": capability.updated_at.isoformat(),
-        }
-        versions = CapabilityVersion.objects.for_user(user_id).filter(capability=capability)
-        for version in versions.order_by("number"):
-            yield _version_row(capability, version)
-
-
-def _version_row(capability: Capability, version: CapabilityVersion) -> dict[str, Any]:
-    return {
-        "type": "capability_version",
-        "capability": str(capability.pk),
-        "number": version.number,
-        "description": version.description,
-        "input_schema": version.input_schema,
-        "output_schema": version.output_schema,
-        "tags": version.tags,
-        "permissions": {"hosts": version.hosts, "secrets": version.secrets},
-        "examples": version.examples,
-        "files": files_read(version.path),
-        "checksum": version.checksum,
-        "origin": version.origin,
-        "untrusted": version.untrusted,
-        "approved_at": version.approved_at.isoformat() if version.approved_at else None,
-        "created_at": version.created_at.isoformat(),
-    }

@@ -6,6 +6,7 @@ in other columns. A message whose `indexed` or `captured` is true has been hande
 
 import logging
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from itertools import chain, islice
 from uuid import UUID
@@ -159,16 +160,19 @@ def conversation_capture(
     extract: bool = True,
     at_once: bool = False,
     after_tools: bool = False,
+    trusted: bool = True,
 ) -> None:
     """Hands messages of one conversation over, in the order given; whoever calls it marks them as captured.
 
     Replaced messages are left out; so is everything without `extract`, in conversations without memory, and for users
     who switched capture off. `after_tools`: the assistant's words follow on tool output that is not among the messages.
-    `at_once`: what does not fill a window does not wait for more.
+    `at_once`: what does not fill a window does not wait for more. What is not `trusted` counts as others' words, the user's
+    messages too.
     """
     user_id = conversation.user_id
     rows = [row for row in messages if row.text.strip() and row.superseded_by_id is None]
     known = conversation_tainted(user_id, conversation.id)
+    after_tools = after_tools or not trusted
     read = after_tools or conversation_untrusted(user_id=user_id, conversation_id=conversation.id)
     read = read or shown_untrusted(user_id, conversation.id)
     if not rows or not extract or not conversation.use_memory or not preferences_for(user_id).capture:
@@ -183,6 +187,8 @@ def conversation_capture(
         .order_by("-position")[:BEFORE]
     )[::-1]
     said = _said(conversation, [*before, *rows], tainted=known or read)
+    if not trusted:
+        said = [replace(each, trust=Trust.UNTRUSTED) for each in said]
     windows_add(
         user_id=user_id,
         conversation_id=conversation.id,

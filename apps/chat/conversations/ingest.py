@@ -94,7 +94,8 @@ def role_of(entry: object) -> str:
     return role if isinstance(role, str) else ""
 
 
-def _message(user_id: UUID, entry: object, index: int, now: datetime) -> Message:
+def message_of(user_id: UUID, entry: object, index: int, now: datetime) -> Message:
+    """The row of a message, without conversation and position. InvalidInput, TooLarge."""
     try:
         given = IngestMessageInput.read(entry)
     except IzzyError as error:
@@ -140,24 +141,19 @@ def messages_ingest(
     given = messages_listed(messages)
     now = timezone.now()
     checked = [
-        _message(user_id, entry, index, now)
+        message_of(user_id, entry, index, now)
         for index, entry in enumerate(given)
         if role_of(entry) not in SKIPPED_ROLES  # the others nobody said
     ]
     after_tools = any(role_of(entry) in TOOL_ROLES for entry in given)
     with precompute():
         # The new messages are read before the transaction begins: writing them takes a twentieth of the time.
-        known = (
-            Conversation.objects.for_user(user_id)
-            .filter(channel=channel_name, session=session_name)
-            .first()
-        )
-        fresh = _fresh(known, checked)
-        documents_prepare(user_id=user_id, texts=[message.text for message in fresh])
-        for message in fresh:
-            once(pieces_of, message.text, message.role == Role.USER)
-        conversation_id, added = _store(
-            user_id, channel_name, session_name, checked, extract=extract, after_tools=after_tools
+        messages_prepare(fresh_in(Session(user_id, channel_name, session_name).found(), checked))
+        conversation_id, added = session_store(
+            Session(user_id, channel_name, session_name),
+            checked,
+            extract=extract,
+            after_tools=after_tools,
         )
     return Ingestion(
         conversation_id=conversation_id,
@@ -167,45 +163,71 @@ def messages_ingest(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A conversation that was held elsewhere, by its channel and its name there."""
+
+    user_id: UUID
+    channel: str
+    name: str
+    title: str = ""
+
+    def found(self) -> Conversation | None:
+        """Its conversation, where it is not being deleted."""
+        rows = Conversation.objects.for_user(self.user_id)
+        return rows.filter(channel=self.channel, session=self.name).first()
+
+
+def messages_prepare(messages: Sequence[Message]) -> None:
+    """Works out what `session_store` needs for new messages of one user and one session, within `precompute`."""
+    if messages:
+        texts = [message.text for message in messages]
+        documents_prepare(user_id=messages[0].user_id, texts=texts)
+    for message in messages:
+        once(pieces_of, message.text, message.role == Role.USER)
+
+
 @transaction.atomic
-def _store(
-    user_id: UUID,
-    channel: str,
-    session: str,
+def session_store(
+    session: Session,
     messages: Sequence[Message],
     *,
     extract: bool,
-    after_tools: bool,
+    after_tools: bool = False,
+    trusted: bool = True,
 ) -> tuple[UUID, list[UUID]]:
-    """The conversation and the ids of the new messages."""
-    gone = Conversation.objects.unscoped().filter(user_id=user_id, channel=channel, session=session)
+    """Adds those of the messages to the session's conversation that are new; its id and theirs. What is not `trusted` counts as
+    others' words, whoever is named as having said it."""
+    gone = Conversation.objects.unscoped().filter(
+        user_id=session.user_id, channel=session.channel, session=session.name
+    )
     gone.exclude(deleted_at=None).update(session="")  # of one that is being deleted its name is free
-    conversation = _conversation(user_id, channel, session, messages)
-    rows = _fresh(conversation, messages)
+    conversation = _conversation(session, messages)
+    rows = fresh_in(conversation, messages)
     for position, row in enumerate(rows, conversation.last_position + 1):
         row.conversation, row.position = conversation, position
     conversation.last_position += len(rows)
     conversation.save(update_fields=["last_position"])
     Message.objects.bulk_create(rows, batch_size=500)
-    documents_index(user_id=user_id, documents=[document_of(row) for row in rows])
-    conversation_capture(conversation, rows, extract=extract, at_once=True, after_tools=after_tools)
+    documents_index(user_id=session.user_id, documents=[document_of(row) for row in rows])
+    conversation_capture(
+        conversation, rows, extract=extract, at_once=True, after_tools=after_tools, trusted=trusted
+    )
     return conversation.id, [row.id for row in rows]
 
 
-def _conversation(
-    user_id: UUID, channel: str, session: str, messages: Sequence[Message]
-) -> Conversation:
+def _conversation(session: Session, messages: Sequence[Message]) -> Conversation:
     """The session's conversation, locked, made when it is new."""
     times = [message.created_at for message in messages] or [timezone.now()]
     conversation, created = (
         Conversation.objects.unscoped()
         .select_for_update()
         .get_or_create(
-            user_id=user_id,
-            channel=channel,
-            session=session,
+            user_id=session.user_id,
+            channel=session.channel,
+            session=session.name,
             defaults={
-                "title": session,
+                "title": session.title or session.name,
                 "title_by_user": True,
                 "created_at": min(times),
                 "updated_at": max(times),
@@ -218,7 +240,7 @@ def _conversation(
     return conversation
 
 
-def _fresh(conversation: Conversation | None, messages: Sequence[Message]) -> list[Message]:
+def fresh_in(conversation: Conversation | None, messages: Sequence[Message]) -> list[Message]:
     """The messages whose external ids are new, each id once."""
     asked = {message.external_id for message in messages if message.external_id}
     seen: set[str] = set()

@@ -4,7 +4,6 @@ requests are taken (IZZY_THROTTLE=off turns limits off)."""
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Iterable, Mapping
 from typing import IO, Any
 
@@ -20,12 +19,9 @@ from rest_framework.throttling import ScopedRateThrottle, SimpleRateThrottle, Us
 
 from apps.core.errors import InvalidInput
 from apps.core.http.shapes import Shape
-from apps.core.text import strict_loads
+from apps.core.text import strict_loads, unstorable
 
 logger = logging.getLogger(__name__)
-
-_SUSPICIOUS = re.compile(rb"\\u(?:d[89a-f]|0000)", re.IGNORECASE)
-_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def parse_json(body: bytes) -> Any:
@@ -37,17 +33,8 @@ def parse_json(body: bytes) -> Any:
         raise InvalidInput("The JSON is nested too deeply.", code="malformed_json") from error
     except ValueError as error:
         raise InvalidInput(f"The body is not valid JSON: {error}", code="malformed_json") from error
-    # Every text, keys too; not recursively, since the nesting may be as deep as the parser allows.
-    pending = [data] if _SUSPICIOUS.search(body) else []
-    while pending:
-        value = pending.pop()
-        if isinstance(value, dict):
-            pending += [*value, *value.values()]
-        elif isinstance(value, list):
-            pending += value
-        elif isinstance(value, str) and (found := _UNSTORABLE.search(value)):
-            what = "NUL characters" if found[0] == "\x00" else "lone surrogates"
-            raise InvalidInput(f"The body contains {what}.", code="invalid_text")
+    if what := unstorable(data, body):
+        raise InvalidInput(f"The body contains {what}.", code="invalid_text")
     return data
 
 

@@ -1,6 +1,6 @@
 """REST of notes: `/memories/` and what hangs on a note."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -131,13 +131,6 @@ class MemoryView(NotesView):
     def delete(self, request: Request, memory_id: UUID) -> None:
         """Delete a note: out of search at once, restorable for 30 days."""
         memory_delete(user_id=self.user_id, memory_id=memory_id, change=self.change)
-
-
-def notes_export(user_id: UUID) -> Iterator[dict[str, Any]]:
-    """All that is kept of a user's notes, oldest first, each as REST shows it; files and past versions are not among it."""
-    notes = selectors.with_present_priority(user_id, Memory.objects.for_user(user_id))
-    for note in notes.order_by("pk").iterator(chunk_size=500):
-        yield {"type": "memory", **MemoryOutput.dump(note)}
 
 
 class HistoryView(NotesView):

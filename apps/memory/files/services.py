@@ -133,7 +133,7 @@ def file_rename(
     with precompute():
         # The words of a path count as text: reading a whole directory anew would hold up all other writers.
         present = _at_or_in(user_id, old)
-        texts = [_text(new + file.path[len(old) :], file.content) for file in present]
+        texts = [file_text(new + file.path[len(old) :], file.content) for file in present]
         documents_prepare(user_id=user_id, texts=texts)
         return _rename(user_id, old, new, change)
 
@@ -328,7 +328,7 @@ def files_index(user_id: UUID, files: Sequence[MemoryFile]) -> None:
         Document(
             source=Source.FILE,
             source_id=file.pk,
-            text=_text(file.path, file.content),
+            text=file_text(file.path, file.content),
             happened_at=file.updated_at,
             external_id=file.path,
         )
@@ -342,6 +342,6 @@ def files_index(user_id: UUID, files: Sequence[MemoryFile]) -> None:
         documents_remove(user_id=user_id, source=Source.FILE, source_ids=hidden)
 
 
-def _text(path: str, content: str) -> str:
+def file_text(path: str, content: str) -> str:
     """Returns what is found of a file: the words of its path, and its content."""
     return f"{path}\n\n{content}"

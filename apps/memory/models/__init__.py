@@ -18,6 +18,7 @@ from .base import (
     is_gone,
 )
 from .handles import NoteHandle
+from .imports import OPEN_IMPORTS, Import, ImportState
 from .notes import (
     MAX_PATH_CHARS,
     PRIORITY_FLOOR,
@@ -34,6 +35,7 @@ from .windows import CaptureLease, CaptureWindow, GateVerdict, WindowState
 __all__ = [
     "KEEP_DELETED",
     "MAX_PATH_CHARS",
+    "OPEN_IMPORTS",
     "PRIORITY_FLOOR",
     "STANDING",
     "Action",
@@ -42,6 +44,8 @@ __all__ = [
     "DecayCycle",
     "FileAction",
     "GateVerdict",
+    "Import",
+    "ImportState",
     "Kind",
     "Memory",
     "MemoryEdge",

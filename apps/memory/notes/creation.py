@@ -209,10 +209,15 @@ def notes_reindex(user_id: UUID, notes: Sequence[Memory]) -> None:
     documents: list[Document] = []
     for note in notes:
         if note.status in SEARCHABLE:
-            *former, present = spans_of(note, _revisions(note))
-            documents += documents_of(note, present)
-            documents += [_past(note, span) for span in former[-MAX_FORMER:] if span.shown and span.end]
+            documents += documents_with_past(note, _revisions(note))
     documents_index(user_id=user_id, documents=documents)
+
+
+def documents_with_past(note: Memory, revisions: Sequence[MemoryRevision]) -> list[Document]:
+    """A note as search has it, with what it said before by its revisions, which are in the order of their versions."""
+    *former, present = spans_of(note, revisions)
+    past = [_past(note, span) for span in former[-MAX_FORMER:] if span.shown and span.end]
+    return [*documents_of(note, present), *past]
 
 
 def notes_catch_up() -> int:

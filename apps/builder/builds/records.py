@@ -1,0 +1,171 @@
+"""Records of builds that have ended, with what builder and user said to each other, as an export has them; and how they are taken
+in, to be looked at. What was allowed for them, and the builder's talk with its model, is no part of them."""
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from pydantic import Field
+
+from apps.builder.models import (
+    OPEN_STATES,
+    Build,
+    BuilderMessage,
+    Direction,
+    Kind,
+    MessageType,
+)
+from apps.core.db.writing import insert_all
+from apps.core.http.shapes import Lax, text
+from apps.core.transfer import (
+    GONE,
+    KNOWN,
+    Entry,
+    RecordId,
+    RecordInput,
+    RecordTime,
+    Row,
+    Taking,
+    Write,
+    ids_here,
+    moment,
+    paged,
+    shaped,
+    write_nothing,
+)
+
+OWN_ONLY = "Only your own export brings it."
+MAX_TEXT_CHARS = 200_000
+PERMISSIONS = frozenset({"network", "secrets"})
+"""Questions for these, and their answers, stay here."""
+PLAIN = (
+    *("name", "kind", "description", "input_schema", "request", "feedback", "state", "reason"),
+    *("error_code", "last_error", "version"),
+)
+_Text = Annotated[str, text(MAX_TEXT_CHARS, allow_empty=True)]
+
+
+class BuildRecord(RecordInput):
+    """A build that has ended."""
+
+    id: RecordId
+    capability: RecordId
+    name: Annotated[str, text(48)]
+    kind: Annotated[Kind, Lax]
+    description: _Text = ""
+    input_schema: dict[str, Any] = Field(default_factory=dict)
+    request: _Text = ""
+    feedback: _Text = ""
+    state: Literal["done", "failed", "cancelled"]
+    reason: _Text = ""
+    error_code: Annotated[str, text(48, allow_empty=True)] = ""
+    last_error: _Text = ""
+    version: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
+    conversation: RecordId | None = None
+    turn: RecordId | None = None
+    created_at: RecordTime
+    started_at: RecordTime | None = None
+    ended_at: RecordTime | None = None
+
+
+class BuilderMessageRecord(RecordInput):
+    """A message between builder and user."""
+
+    build: RecordId
+    number: Annotated[int, Field(ge=1, le=2**31 - 1)]
+    direction: Annotated[Direction, Lax]
+    kind: Annotated[MessageType, Lax]
+    payload: dict[str, Any] = Field(default_factory=dict)
+    created_at: RecordTime
+
+
+def build_rows(user_id: UUID) -> Iterator[Row]:
+    """Each build that has ended, with its messages behind it, oldest first."""
+    for build in paged(Build.objects.for_user(user_id).exclude(state__in=OPEN_STATES), 50):
+        yield {
+            "type": "build",
+            "id": str(build.pk),
+            "capability": str(build.capability_id),
+            **{name: getattr(build, name) for name in PLAIN},
+            "conversation": build.conversation_id and str(build.conversation_id),
+            "turn": build.turn_id and str(build.turn_id),
+            "created_at": moment(build.created_at),
+            "started_at": moment(build.started_at),
+            "ended_at": moment(build.ended_at),
+        }
+        for message in list(build.messages.order_by("number")):
+            if message.payload.get("kind") in PERMISSIONS:
+                continue
+            yield {
+                "type": "builder_message",
+                "build": str(build.pk),
+                "number": message.number,
+                "direction": message.direction,
+                "kind": message.type,
+                "payload": message.payload,
+                "created_at": moment(message.created_at),
+            }
+
+
+def builds_plan(taking: Taking, entries: Sequence[Entry]) -> Write:
+    """Plans builds with their messages."""
+    if not taking.own:
+        for entry in entries:
+            taking.report.skip(entry, OWN_ONLY)
+        return write_nothing
+    heads = shaped(taking, [e for e in entries if e.kind == "build"], BuildRecord)
+    given = shaped(taking, [e for e in entries if e.kind == "builder_message"], BuilderMessageRecord)
+    ids = ids_here(taking, "build", {each.id for _, each in heads} | {each.build for _, each in given})
+    capabilities = ids_here(taking, "capability", {each.capability for _, each in heads})
+    talks = ids_here(
+        taking, "conversation", {each.conversation for _, each in heads if each.conversation}
+    )
+    turns = ids_here(taking, "turn", {each.turn for _, each in heads if each.turn})
+    made: dict[UUID, Build] = {}
+    for entry, record in heads:
+        if ids.known(record.id) or ids[record.id] in made:
+            taking.report.skip(entry, KNOWN)
+        elif not capabilities.known(record.capability):
+            taking.report.skip(entry, GONE)
+        else:
+            made[ids[record.id]] = Build(
+                id=ids[record.id],
+                user_id=taking.user_id,
+                capability_id=capabilities[record.capability],
+                conversation_id=record.conversation and talks[record.conversation],
+                turn_id=record.turn and turns[record.turn],
+                has_transcript=False,
+                created_at=record.created_at,
+                started_at=record.started_at,
+                ended_at=record.ended_at,
+                **{name: getattr(record, name) for name in PLAIN},
+            )
+            taking.report.take("build")
+    messages: dict[tuple[UUID, int], BuilderMessage] = {}
+    for entry, said in given:
+        key = ids[said.build]
+        if key not in made:
+            taking.report.skip(entry, KNOWN if ids.known(said.build) else GONE)
+        elif (key, said.number) in messages:
+            taking.report.skip(entry, KNOWN)
+        else:
+            taking.report.take("builder_message")
+            made[key].messages_count = max(made[key].messages_count, said.number)
+            messages[key, said.number] = BuilderMessage(
+                user_id=taking.user_id,
+                build_id=key,
+                number=said.number,
+                direction=said.direction,
+                type=said.kind,
+                payload=said.payload,
+                read=True,
+                created_at=said.created_at,
+            )
+    if taking.dry_run:
+        taking.fresh |= made.keys()
+
+    def write() -> None:
+        insert_all(list(made.values()))
+        insert_all(list(messages.values()))
+
+    return write if made else write_nothing

@@ -1,0 +1,281 @@
+"""Records of capabilities with all their versions and files, as an export has them, and how they are taken in: disabled and
+unapproved, whoever made them. What was allowed, what ran and what is secret is no part of them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any
+from uuid import UUID
+
+from django.conf import settings
+from pydantic import Field
+
+from apps.capabilities.catalog.drafts import (
+    MAIN,
+    REQUIREMENTS,
+    RUN_MD,
+    Draft,
+    clean_description,
+    clean_draft,
+)
+from apps.capabilities.catalog.files import MAX_READ_BYTES, files_read, files_write
+from apps.capabilities.catalog.names import clean_name
+from apps.capabilities.catalog.schemas import clean_schema
+from apps.capabilities.catalog.versions import UNTRUSTED, capability_save, make_current
+from apps.capabilities.models import (
+    MAX_NAME_CHARS,
+    Capability,
+    CapabilityVersion,
+    Origin,
+    Status,
+)
+from apps.core.errors import IzzyError
+from apps.core.http.shapes import Checked, Lax, text
+from apps.core.transfer import (
+    GONE,
+    KNOWN,
+    Document,
+    Entry,
+    RecordId,
+    RecordInput,
+    RecordTime,
+    Row,
+    Taking,
+    Write,
+    ids_here,
+    moment,
+    paged,
+    shaped,
+    write_nothing,
+)
+
+UNMADE = "It was brought in without a version."
+FULL = "There are as many capabilities as may be."
+_Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
+_File = Annotated[str, text(MAX_READ_BYTES, allow_empty=True)]
+
+
+def _whole(value: object, *, field: str) -> str:
+    """A file's text as it is."""
+    text(MAX_READ_BYTES, allow_empty=True).check(value, field=field)
+    return str(value)
+
+
+class CapabilityRecord(RecordInput):
+    """A capability; its versions stand behind it."""
+
+    id: RecordId
+    name: Annotated[str, Checked(lambda value, field: clean_name(value), {"type": "string"})]
+    description: Annotated[
+        str, Checked(lambda value, field: clean_description(value), {"type": "string"})
+    ]
+    input_schema: dict[str, Any] = Field(default_factory=dict)
+    runs: _Count = 0
+    successes: _Count = 0
+    failures_in_row: _Count = 0
+    last_run_at: RecordTime | None = None
+    created_at: RecordTime
+    updated_at: RecordTime
+
+
+class PermissionsRecord(RecordInput):
+    """What a version asks for."""
+
+    hosts: list[str] = Field(default_factory=list)
+    secrets: list[str] = Field(default_factory=list)
+
+
+class VersionRecord(RecordInput):
+    """A version with its files."""
+
+    id: RecordId
+    capability: RecordId
+    number: Annotated[int, Field(ge=1, le=2**31 - 1)]
+    current: bool = False
+    description: str
+    input_schema: dict[str, Any] = Field(default_factory=dict)
+    output_schema: dict[str, Any] = Field(default_factory=dict)
+    tags: list[str] = Field(default_factory=list)
+    permissions: PermissionsRecord = PermissionsRecord()
+    examples: list[dict[str, Any]] = Field(default_factory=list)
+    files: dict[str, Annotated[str, Checked(_whole, {"type": "string"})]]
+    checksum: Annotated[str, text(64, allow_empty=True)] = ""
+    origin: Annotated[Origin, Lax] = Origin.IMPORT
+    quotes_others: bool = True
+    tested_at: RecordTime | None = None
+    created_at: RecordTime
+
+    def draft(self) -> Draft:
+        """Its content, checked. InvalidInput, TooLarge."""
+        return clean_draft(
+            Draft(
+                description=self.description,
+                input_schema=self.input_schema,
+                main=self.files.get(MAIN, ""),
+                requirements=self.files.get(REQUIREMENTS, ""),
+                run_md=self.files.get(RUN_MD, ""),
+                output_schema=self.output_schema,
+                tags=self.tags,
+                hosts=self.permissions.hosts,
+                secrets=self.permissions.secrets,
+                examples=self.examples,
+            )
+        )
+
+
+def capability_rows(user_id: UUID) -> Iterator[Row]:
+    """Each capability with its versions behind it, oldest first."""
+    for capability in paged(Capability.objects.for_user(user_id), 50):
+        yield {
+            "type": "capability",
+            "id": str(capability.pk),
+            **{name: getattr(capability, name) for name in ("name", "description", "input_schema")},
+            **{name: getattr(capability, name) for name in ("runs", "successes", "failures_in_row")},
+            "last_run_at": moment(capability.last_run_at),
+            "created_at": moment(capability.created_at),
+            "updated_at": moment(capability.updated_at),
+        }
+        versions = CapabilityVersion.objects.for_user(user_id).filter(capability=capability)
+        for version in list(versions.order_by("number")):
+            yield _version_row(capability, version)
+
+
+def _version_row(capability: Capability, version: CapabilityVersion) -> Row:
+    plain = ("description", "input_schema", "output_schema", "tags")
+    return {
+        "type": "capability_version",
+        "id": str(version.pk),
+        "capability": str(capability.pk),
+        "number": version.number,
+        "current": version.pk == capability.current_id,
+        **{name: getattr(version, name) for name in plain},
+        "permissions": {"hosts": version.hosts, "secrets": version.secrets},
+        "examples": version.examples,
+        "files": files_read(version.path),
+        "checksum": version.checksum,
+        "origin": version.origin,
+        "quotes_others": version.quotes_others,
+        "tested_at": moment(version.tested_at),
+        "created_at": moment(version.created_at),
+    }
+
+
+def capability_documents(user_id: UUID) -> Iterator[Document]:
+    """The files of each capability's current version, in a folder of its name."""
+    for capability in paged(Capability.objects.for_user(user_id).exclude(path=""), 50):
+        for name, content in files_read(capability.path).items():
+            path = f"capabilities/{capability.name}/{name}"
+            yield Document(path, [content], capability.updated_at)
+
+
+def capabilities_plan(taking: Taking, entries: Sequence[Entry]) -> Write:
+    """Plans capabilities with their versions. One whose name is taken by another gets a number behind it."""
+    heads = shaped(taking, [e for e in entries if e.kind == "capability"], CapabilityRecord)
+    given = shaped(taking, [e for e in entries if e.kind == "capability_version"], VersionRecord)
+    keys = {record.id for _, record in heads} | {record.capability for _, record in given}
+    ids = ids_here(taking, "capability", keys)
+    versions = ids_here(taking, "capability_version", {record.id for _, record in given})
+    rows = Capability.objects.for_user(taking.user_id)
+    names = set(rows.values_list("name", flat=True))
+    made: dict[UUID, Capability] = {}
+    for entry, record in heads:
+        key = ids[record.id]
+        if ids.known(record.id) or key in made:
+            taking.report.skip(entry, KNOWN)
+        elif len(names) >= settings.IZZY_CAPABILITY_LIMIT:
+            taking.report.skip(entry, FULL)
+        else:
+            try:
+                made[key] = _capability(taking, record, key, _free(record.name, names))
+            except IzzyError as error:
+                taking.report.refuse(entry, error.message)
+                continue
+            names.add(made[key].name)
+            taking.report.take("capability")
+    new: list[tuple[VersionRecord, Draft]] = []
+    numbers: set[tuple[UUID, int]] = set()
+    for entry, version in given:
+        key = ids[version.capability]
+        if key not in made:
+            taking.report.skip(entry, KNOWN if ids.known(version.capability) else GONE)
+        elif versions.known(version.id) or (key, version.number) in numbers:
+            taking.report.skip(entry, KNOWN)
+        else:
+            try:
+                new.append((version, version.draft()))
+            except IzzyError as error:
+                taking.report.refuse(entry, error.message)
+                continue
+            numbers.add((key, version.number))
+            taking.report.take("capability_version")
+    if taking.dry_run:
+        taking.fresh |= made.keys()
+    if not made:
+        return write_nothing
+
+    def write() -> None:
+        Capability.objects.bulk_create(list(made.values()))
+        for version, draft in new:
+            _version_write(taking, made[ids[version.capability]], version, versions[version.id], draft)
+        for capability in made.values():
+            updated = capability.updated_at
+            capability_save(capability, Status.DISABLED, UNTRUSTED if capability.path else UNMADE)
+            Capability.objects.for_user(taking.user_id).filter(pk=capability.pk).update(
+                updated_at=updated
+            )
+
+    return write
+
+
+def _capability(taking: Taking, record: CapabilityRecord, key: UUID, name: str) -> Capability:
+    counts = ("runs", "successes", "failures_in_row")
+    past: Mapping[str, Any] = {each: getattr(record, each) for each in (*counts, "last_run_at")}
+    return Capability(
+        id=key,
+        user_id=taking.user_id,
+        name=name,
+        description=record.description,
+        input_schema=clean_schema(record.input_schema) if record.input_schema else {},
+        status=Status.DISABLED,
+        created_at=record.created_at,
+        updated_at=record.updated_at,
+        **(past if taking.own else {}),
+    )
+
+
+def _free(name: str, taken: set[str]) -> str:
+    number, free = 1, name
+    while free in taken:
+        number += 1
+        free = f"{name[: MAX_NAME_CHARS - 5]}_{number}"
+    return free
+
+
+def _version_write(
+    taking: Taking, capability: Capability, record: VersionRecord, key: UUID, draft: Draft
+) -> None:
+    """Writes a version with its files; in the folder a crash may have left there are none of anybody's."""
+    path, checksums, checksum = files_write(capability, draft, record.number, record.created_at)
+    version = CapabilityVersion.objects.create(
+        id=key,
+        user_id=taking.user_id,
+        capability=capability,
+        number=record.number,
+        description=draft.description,
+        input_schema=dict(draft.input_schema),
+        output_schema=dict(draft.output_schema),
+        tags=list(draft.tags),
+        hosts=list(draft.hosts),
+        secrets=list(draft.secrets),
+        examples=[dict(example) for example in draft.examples],
+        path=path,
+        checksums=checksums,
+        checksum=checksum,
+        origin=record.origin if taking.own else Origin.IMPORT,
+        untrusted=True,
+        quotes_others=record.quotes_others if taking.own else not taking.accept,
+        tested_at=record.tested_at if taking.own else None,
+        created_at=record.created_at,
+    )
+    if record.current or not capability.path:
+        failures = capability.failures_in_row
+        make_current(capability, version)
+        capability.failures_in_row = failures

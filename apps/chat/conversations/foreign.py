@@ -1,0 +1,101 @@
+"""How conversations of other programs' files are taken in: as `/ingest/` takes them, under the format's name as their channel."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from apps.chat.conversations.ingest import (
+    MAX_EXTERNAL_ID_CHARS,
+    MAX_SESSION_CHARS,
+    MAX_SPEAKER_CHARS,
+    Session,
+    fresh_in,
+    message_of,
+    messages_prepare,
+    session_store,
+)
+from apps.chat.models import Message
+from apps.core.errors import IzzyError
+from apps.core.transfer import KNOWN, Entry, Taking, Write, derived_id, write_nothing
+from apps.memory.transfer.records import ForeignConversation, ForeignMessage, content_key
+
+MAX_TITLE = 200
+SILENT = "Nothing was said in it."
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """New messages of a session."""
+
+    session: Session
+    messages: Sequence[Message]
+
+
+def foreign_plan(taking: Taking, entries: Sequence[Entry]) -> Write:
+    """Plans conversations, or parts of long ones in their order. Searchable when written; what is worth remembering is read
+    within the budget of capture."""
+    parts = [part for entry in entries if (part := _part(taking, entry)) is not None]
+    if not parts:
+        return write_nothing
+    if not taking.dry_run:
+        for part in parts:
+            messages_prepare(part.messages)
+
+    def write() -> None:
+        for part in parts:
+            session_store(part.session, part.messages, extract=True, trusted=taking.trusted)
+
+    return write
+
+
+def _part(taking: Taking, entry: Entry) -> _Part | None:
+    """The new messages of a conversation; the report says what becomes of it."""
+    talk: ForeignConversation = entry.value
+    name = _short(talk.key, MAX_SESSION_CHARS)
+    title = " ".join(talk.title.split())[:MAX_TITLE]
+    session = Session(taking.user_id, taking.format, name, title)
+    known = session.found()
+    begun = derived_id(taking.user_id, taking.format, "conversation", name)
+    if not talk.messages:
+        taking.report.skip(entry, SILENT)
+        return None
+    moment, given = talk.created_at or taking.now, []
+    for number, said in enumerate(talk.messages):
+        moment = said.created_at or moment  # one without a time was said with the one before it
+        try:
+            given.append(message_of(taking.user_id, _entry(said, moment), number, moment))
+        except IzzyError as error:
+            place = f"{entry.place}, message {number + 1}"
+            taking.report.refuse(Entry("message", None, place, entry.line), error.message)
+    fresh = fresh_in(known, given)
+    if repeated := len(given) - len(fresh):
+        taking.report.skip(Entry("message", None, entry.place), KNOWN, repeated)
+    if fresh:
+        taking.report.take("message", len(fresh))
+    follows = str(begun) == taking.facts.get("session")  # a part of the one before it
+    taking.facts["session"] = str(begun)
+    if not follows:
+        if not fresh:
+            taking.report.skip(entry, KNOWN if given else SILENT)
+        elif known is not None or begun in taking.fresh:
+            taking.report.merge(entry.kind)
+        else:
+            taking.report.take(entry.kind)
+            if taking.dry_run:
+                taking.fresh.add(begun)
+    return _Part(session, fresh) if fresh else None
+
+
+def _entry(said: ForeignMessage, moment: datetime) -> dict[str, object]:
+    return {
+        "role": said.role,
+        "content": said.content,
+        "external_id": _short(said.key, MAX_EXTERNAL_ID_CHARS),
+        "created_at": moment,
+        **({"speaker": said.speaker[:MAX_SPEAKER_CHARS]} if said.speaker else {}),
+    }
+
+
+def _short(key: str, limit: int) -> str:
+    """The key, or a hash of one that is too long or has white space at its ends."""
+    return key if key == key.strip() and 0 < len(key) <= limit else content_key(key)

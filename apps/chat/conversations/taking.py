@@ -1,0 +1,349 @@
+"""How conversations of an export are taken in: with all that belongs to them from the user's own, else what was said alone."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Max
+
+from apps.agent.model.messages import canonical_json
+from apps.agent.models import ToolCall
+from apps.chat.conversations.handover import document_of
+from apps.chat.conversations.records import (
+    PLAIN,
+    ConversationRecord,
+    MessageRecord,
+    ToolCallRecord,
+    TurnRecord,
+)
+from apps.chat.conversations.selectors import CHAT_CHANNEL
+from apps.chat.models import Conversation, Message, MessageKind, Turn
+from apps.core.db.writing import insert_all
+from apps.core.transfer import (
+    CHANGED,
+    GONE,
+    KNOWN,
+    Entry,
+    Ids,
+    Taking,
+    Write,
+    ids_here,
+    shaped,
+    write_nothing,
+)
+from apps.memory.capture.windows import taint_note
+from apps.search.services import documents_index, documents_prepare
+
+CHANNEL = "izzy"
+"""The channel of Izzy's own conversations that came out of somebody else's export."""
+OWN_ONLY = "Only your own export brings it."
+DIVERGED = "Its conversation is here already, with other messages; yours was kept."
+HEAD = "head"
+
+
+@dataclass(slots=True)
+class _Batch:
+    """Records of conversations, checked, and the rows that come of them."""
+
+    taking: Taking
+    ids: dict[str, Ids] = field(default_factory=dict)
+    conversations: dict[UUID, Conversation] = field(default_factory=dict)  # new ones
+    grown: dict[UUID, Conversation] = field(
+        default_factory=dict
+    )  # known ones that this file goes on with
+    tainted: set[UUID] = field(default_factory=set)
+    turns: dict[UUID, Turn] = field(default_factory=dict)
+    messages: list[Message] = field(default_factory=list)
+    calls: list[ToolCall] = field(default_factory=list)
+
+    def plan(self, entries: Sequence[Entry]) -> Write:
+        taking = self.taking
+        by_kind: dict[str, list[Entry]] = defaultdict(list)
+        for entry in entries:
+            by_kind[entry.kind].append(entry)
+        heads = shaped(taking, by_kind["conversation"], ConversationRecord)
+        turns = shaped(taking, by_kind["turn"], TurnRecord)
+        messages = shaped(taking, by_kind["message"], MessageRecord)
+        calls = shaped(taking, by_kind["tool_call"], ToolCallRecord)
+        keys = {record.id for _, record in heads}
+        keys |= {each.conversation for rows in (turns, messages, calls) for _, each in rows}
+        said = [key for _, each in messages for key in (each.turn, each.superseded_by) if key]
+        self.ids = {
+            "conversation": ids_here(taking, "conversation", keys),
+            "turn": ids_here(
+                taking,
+                "turn",
+                {*said, *(each.id for _, each in turns), *(each.turn for _, each in calls)},
+            ),
+            "message": ids_here(taking, "message", {each.id for _, each in messages}),
+            "tool_call": ids_here(taking, "tool_call", {each.id for _, each in calls}),
+        }
+        self._heads(heads)
+        if taking.own:
+            self._turns(turns)
+            self._messages(messages)
+            self._calls(calls)
+        else:
+            for entry, _ in [*turns, *calls]:
+                taking.report.skip(entry, OWN_ONLY)
+            self._messages(messages)
+        return self._write()
+
+    def _heads(self, heads: Sequence[tuple[Entry, ConversationRecord]]) -> None:
+        taking, ids = self.taking, self.ids["conversation"]
+        names = _names_taken(taking.user_id, [record for _, record in heads])
+        for entry, record in heads:
+            key = ids[record.id]
+            if ids.known(record.id) or key in self.conversations:
+                taking.report.skip(entry, KNOWN)
+                continue
+            values: dict[str, Any] = {name: getattr(record, name) for name in PLAIN["conversation"]}
+            if not taking.own:
+                own = record.channel == CHAT_CHANNEL
+                values["channel"] = CHANNEL if own else record.channel
+                values["session"] = record.session or str(record.id)
+                values |= {"summary": "", "summary_until": 0, "last_seq": 0, "use_memory": True}
+                values |= {"title": record.title or values["session"], "title_by_user": True}
+            number, session = 1, values["session"]
+            while values["session"] and (values["channel"], values["session"]) in names:
+                number += 1
+                values["session"] = f"{session[:190]} ({number})"
+            names.add((values["channel"], values["session"]))
+            created = record.created_at or record.updated_at or taking.now
+            self.conversations[key] = Conversation(
+                id=key,
+                user_id=taking.user_id,
+                summary_at=record.summary_at if taking.own else None,
+                stored_seq=values["last_seq"],
+                pruned_seq=values["last_seq"],
+                created_at=created,
+                updated_at=record.updated_at or created,
+                **values,
+            )
+            if record.tainted or not taking.trusted:
+                self.tainted.add(key)
+            taking.report.take("conversation")
+        if taking.dry_run:
+            taking.fresh |= self.conversations.keys()
+
+    def _conversation(self, entry: Entry, key: UUID) -> Conversation | None:
+        """The conversation that a part of one goes into: a new one, or the one that this file goes on with. Else the report
+        says why there is none."""
+        ids = self.ids["conversation"]
+        here = ids[key]
+        if here in self.conversations:
+            return self.conversations[here]
+        if here in self.grown:
+            return self.grown[here]
+        if str(here) == self.taking.facts.get(HEAD) and ids.known(key):
+            found = Conversation.objects.for_user(self.taking.user_id).filter(pk=here).first()
+            found = found or Conversation(id=here, user_id=self.taking.user_id)  # a dry run has none
+            self.grown[here] = found
+            return found
+        return None
+
+    def _turns(self, turns: Sequence[tuple[Entry, TurnRecord]]) -> None:
+        taking, ids = self.taking, self.ids["turn"]
+        notes = {_note_id(item) for _, record in turns for item in record.memories}
+        here = ids_here(taking, "note", {key for key in notes if key})
+        clients = {record.client_id for _, record in turns if record.client_id}
+        rows = Turn.objects.for_user(taking.user_id).filter(client_id__in=clients)
+        taken = set(rows.values_list("client_id", flat=True))
+        for entry, record in turns:
+            conversation = self._conversation(entry, record.conversation)
+            if ids.known(record.id) or ids[record.id] in self.turns:
+                taking.report.skip(entry, KNOWN)
+            elif conversation is None:
+                taking.report.skip(entry, self._why(record.conversation))
+            else:
+                values = {name: getattr(record, name) for name in PLAIN["turn"]}
+                values["memories"] = [
+                    _surfaced(item, here) for item in record.memories if _note_id(item)
+                ]
+                if record.client_id in taken:
+                    values["client_id"] = ""
+                taken.add(record.client_id)
+                self.turns[ids[record.id]] = Turn(
+                    id=ids[record.id],
+                    user_id=taking.user_id,
+                    conversation=conversation,
+                    announced=True,
+                    created_at=record.created_at,
+                    started_at=record.started_at,
+                    ended_at=record.ended_at,
+                    **values,
+                )
+                taking.report.take("turn")
+        if taking.dry_run:
+            taking.fresh |= self.turns.keys()
+
+    def _why(self, key: UUID) -> str:
+        return DIVERGED if self.ids["conversation"].known(key) else GONE
+
+    def _messages(self, messages: Sequence[tuple[Entry, MessageRecord]]) -> None:
+        taking, ids = self.taking, self.ids["message"]
+        ends = self._ends({self.ids["conversation"][each.conversation] for _, each in messages})
+        places: set[tuple[UUID, int]] = set()
+        names: set[tuple[UUID, str]] = set()
+        for entry, record in messages:
+            key, here = ids[record.id], self.ids["conversation"][record.conversation]
+            if key in ends.get(here, ()):  # what this file has more of it goes on from here
+                found = Conversation.objects.for_user(taking.user_id).filter(pk=here).first()
+                if found is not None:
+                    self.grown[here], taking.facts[HEAD] = found, str(here)
+            conversation = self._conversation(entry, record.conversation)
+            if ids.known(record.id):
+                taking.report.skip(entry, KNOWN)
+            elif conversation is None:
+                taking.report.skip(entry, self._why(record.conversation))
+            elif (here, record.position) in places or (here, record.external_id) in names:
+                taking.report.skip(entry, CHANGED)
+            elif not taking.own and not _was_said(record):
+                taking.report.skip(entry, OWN_ONLY)
+            else:
+                places.add((here, record.position))
+                names |= {(here, record.external_id)} if record.external_id else set()
+                self.messages.append(self._message(record, key, conversation))
+                taking.report.take("message")
+        if taking.dry_run:
+            taking.fresh |= {message.id for message in self.messages}
+
+    def _ends(self, keys: Iterable[UUID]) -> dict[UUID, set[UUID]]:
+        """By conversation that was here before, its last message: where the file has that too, it goes on from there."""
+        before = [
+            key
+            for key in keys
+            if key not in self.conversations and str(key) != self.taking.facts.get(HEAD)
+        ]
+        rows = (
+            Message.objects.owned_by(self.taking.user_id).filter(conversation_id__in=before).order_by()
+        )
+        last = dict(rows.values_list("conversation_id").annotate(last=Max("position")))
+        ends: dict[UUID, set[UUID]] = {}
+        for key, position in last.items():
+            at = Message.objects.owned_by(self.taking.user_id).filter(
+                conversation_id=key, position=position
+            )
+            ends[key] = set(at.values_list("pk", flat=True))
+        return ends
+
+    def _message(self, record: MessageRecord, key: UUID, conversation: Conversation) -> Message:
+        own = self.taking.own
+        values = {name: getattr(record, name) for name in PLAIN["message"]}
+        if not own:
+            values |= {"blocks": canonical_json([{"type": "text", "text": record.text}])}
+            values |= {
+                "stop_reason": "",
+                "round": 0,
+                "seq": 0,
+                "speaker": record.speaker or str(record.role),
+            }
+        return Message(
+            id=key,
+            user_id=self.taking.user_id,
+            conversation=conversation,
+            turn_id=self._turn(record.turn) if own else None,
+            superseded_by_id=self._turn(record.superseded_by) if own else None,
+            indexed=True,
+            captured=True,
+            created_at=record.created_at,
+            **values,
+        )
+
+    def _turn(self, key: UUID | None) -> UUID | None:
+        turns = self.ids["turn"]
+        return turns[key] if key and (turns.known(key) or turns[key] in self.turns) else None
+
+    def _calls(self, calls: Sequence[tuple[Entry, ToolCallRecord]]) -> None:
+        taking, ids = self.taking, self.ids["tool_call"]
+        places: set[tuple[UUID, int, int]] = set()
+        for entry, record in calls:
+            conversation, turn = self._conversation(entry, record.conversation), self._turn(record.turn)
+            place = (record.turn, record.round, record.position)
+            if ids.known(record.id) or place in places:
+                taking.report.skip(entry, KNOWN)
+            elif conversation is None or turn is None:
+                taking.report.skip(entry, self._why(record.conversation))
+            else:
+                places.add(place)
+                self.calls.append(
+                    ToolCall(
+                        id=ids[record.id],
+                        user_id=taking.user_id,
+                        conversation_id=conversation.id,
+                        turn_id=turn,
+                        state=ToolCall.State.DONE,
+                        created_at=record.created_at,
+                        started_at=record.started_at,
+                        finished_at=record.finished_at,
+                        **{name: getattr(record, name) for name in PLAIN["tool_call"]},
+                    )
+                )
+                taking.report.take("tool_call")
+
+    def _write(self) -> Write:
+        if self.conversations:
+            self.taking.facts[HEAD] = str(list(self.conversations)[-1])
+        if not (self.conversations or self.turns or self.messages or self.calls):
+            return write_nothing
+        found = [message for message in self.messages if _is_found(message)]
+        documents = list(map(document_of, found))
+        documents_prepare(user_id=self.taking.user_id, texts=[each.text for each in documents])
+        return partial(self._store, documents)
+
+    def _store(self, documents: Sequence[Any]) -> None:
+        user_id = self.taking.user_id
+        insert_all(list(self.conversations.values()))
+        insert_all(list(self.turns.values()))
+        insert_all(self.messages)
+        ToolCall.objects.bulk_create(self.calls, batch_size=100)
+        for key in self.tainted & self.conversations.keys():
+            taint_note(user_id=user_id, conversation_id=key)
+        for conversation in self.grown.values():
+            self._grow(conversation)
+        documents_index(user_id=user_id, documents=documents, are_new=True)
+
+    def _grow(self, conversation: Conversation) -> None:
+        """A conversation that goes on ends with its newest message."""
+        own = [each for each in self.messages if each.conversation_id == conversation.id]
+        if own:
+            last = max(conversation.last_position, *(each.position for each in own))
+            newest = max(conversation.updated_at, *(each.created_at for each in own))
+            rows = Conversation.objects.unscoped().filter(pk=conversation.id)
+            rows.update(last_position=last, updated_at=newest)
+
+
+def conversations_plan(taking: Taking, entries: Sequence[Entry]) -> Write:
+    """Plans conversations with their turns, messages and tool calls. What belongs to one that is here already is taken where
+    the file goes on from its last message."""
+    return _Batch(taking).plan(entries)
+
+
+def _names_taken(user_id: UUID, records: Sequence[ConversationRecord]) -> set[tuple[str, str]]:
+    rows = Conversation.objects.unscoped().filter(user_id=user_id).exclude(session="")
+    return set(rows.values_list("channel", "session")) if records else set()
+
+
+def _note_id(item: Mapping[str, Any]) -> UUID | None:
+    try:
+        return UUID(str(item.get("id")))
+    except ValueError:
+        return None
+
+
+def _surfaced(item: Mapping[str, Any], notes: Ids) -> dict[str, Any]:
+    key = _note_id(item)
+    return {**item, "id": str(notes[key])} if key else dict(item)
+
+
+def _was_said(record: MessageRecord) -> bool:
+    return record.kind == MessageKind.TEXT and bool(record.text.strip()) and not record.superseded_by
+
+
+def _is_found(message: Message) -> bool:
+    """Whether search is to find it."""
+    said = message.kind == MessageKind.TEXT and bool(message.text)
+    return said and message.conversation.use_memory and message.superseded_by_id is None

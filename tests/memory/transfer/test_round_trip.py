@@ -1,0 +1,23 @@
+"""Taken out, brought into another account and taken out again: the same file."""
+
+import pytest
+
+from apps.accounts.models import User
+from apps.accounts.services import user_delete
+from tests.conftest import make_user
+
+from .conftest import TakeIn, counts, exported, rows_in
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_an_export_that_goes_into_an_empty_instance_comes_out_the_same(
+    full: User, admin: User, take_in: TakeIn
+) -> None:
+    data = exported(full)
+    user_delete(user=full)
+    other = make_user("other")
+    job = take_in(other, data, own=True)
+    assert (job.state, job.error) == ("done", "")
+    assert not counts(job, "wrong") and not counts(job, "skipped"), job.report
+    assert exported(other).decode().splitlines() == data.decode().splitlines()
