@@ -15,10 +15,10 @@ from apps.accounts.services import user_delete
 from apps.agent.models import ToolCall
 from apps.builder.builds.ending import build_end, transcripts_prune
 from apps.builder.builds.messages import message_add
+from apps.builder.builds.records import build_rows
 from apps.builder.builds.selectors import build_usage, builder_stats
 from apps.builder.models import Build, BuilderMessage, DialogueMessage, MessageType
 from apps.builder.runner.pool import BuildPool
-from apps.builder.shapes import builds_export
 from apps.capabilities.catalog.lifecycle import capability_delete
 from apps.capabilities.runs.execution import capability_execute
 from apps.core.db.pool import in_db
@@ -122,10 +122,9 @@ async def test_a_build_whose_capability_is_deleted_stops(
 def test_an_export_and_the_statistics_know_of_builds(alice: User, bob: User) -> None:
     build = wish(alice)
     build_end(build=build, code="gave_up", reason="It needs a paid service.")
-    rows = list(builds_export(alice.pk))
-    assert [(row["type"], row["name"], row["state"]) for row in rows] == [
-        ("build", "dice_roller", "failed")
-    ]
-    assert rows[0]["messages"][-1]["payload"]["text"] == "It needs a paid service."
+    first, *messages = build_rows(alice.pk)
+    assert (first["type"], first["name"], first["state"]) == ("build", "dice_roller", "failed")
+    assert {row["type"] for row in messages} == {"builder_message"}
+    assert messages[-1]["payload"]["text"] == "It needs a paid service."
     assert builder_stats(alice.pk) == {"total": 1, "done": 0, "failed": 1, "cancelled": 0, "open": 0}
     assert builder_stats(bob.pk)["total"] == 0

@@ -9,10 +9,11 @@ from django.test import Client
 from apps.accounts.models import User
 from apps.accounts.services import user_delete
 from apps.capabilities.catalog.lifecycle import capability_delete, capability_disable, capability_enable
+from apps.capabilities.catalog.records import capability_rows
 from apps.capabilities.catalog.secrets import user_secret_set
 from apps.capabilities.catalog.versions import capability_update, version_add
 from apps.capabilities.models import Capability, CapabilityVersion, Origin
-from apps.core.registries import exporters, stats_providers
+from apps.core.registries import stats_providers
 from apps.search.documents import Scope, Source
 from apps.search.selectors import search
 from tests.capabilities.making import GREETING, draft, make
@@ -32,9 +33,9 @@ def test_the_export_holds_every_version_with_its_files_and_no_secret(alice: User
     user_secret_set(user_id=alice.pk, name="GREET_KEY", value="value-of-the-key")
     made = make(alice, secrets=["GREET_KEY"])
     capability_update(user_id=alice.pk, capability_id=made.pk, description="Second.")
-    rows = list(exporters["capabilities"](alice.pk))
+    rows = list(capability_rows(alice.pk))
     assert [row["type"] for row in rows] == ["capability", "capability_version", "capability_version"]
-    assert rows[0]["version"] == 2
+    assert [row["current"] for row in rows[1:]] == [False, True]
     assert rows[1]["files"]["main.py"] == GREETING
     assert rows[2]["description"] == "Second."
     assert "value-of-the-key" not in str(rows)

@@ -16,13 +16,13 @@ from apps.agent.tools.base import find_tool
 from apps.agent.tools.schema import schema_error
 from apps.core.ids import parse_id
 from apps.core.purging.trace import MARKER
-from apps.core.registries import exporters
 from apps.memory.models import Memory
 from apps.memory.notes.changes import memory_update
 from apps.memory.notes.creation import memory_submit
 from apps.memory.notes.revisions import BY_ASSISTANT
 from apps.memory.purge import memory_purge
 from apps.memory.tools.search import fragment_json
+from apps.memory.transfer.note_records import note_rows
 from tests.memory.calling import BASE, post, send
 from tests.memory.calling import alices as alices
 from tests.memory.conftest import MakeNote
@@ -124,9 +124,9 @@ def test_openapi_describes_them(alices: Client) -> None:
 def test_an_export_has_them_and_nobody_elses(alice: User, bob: User, note: MakeNote) -> None:
     made = note(alice, ALLERGY, occasions=MINE)
     note(bob, NO_KIND, occasions=["at sea"])
-    (row,) = exporters["memory"](alice.pk)
+    _, row = note_rows(alice.pk)
     assert (row["type"], row["id"], row["occasions"], row["occasions_by"]) == (
-        "memory",
+        "note",
         str(made.pk),
         MINE,
         "user",

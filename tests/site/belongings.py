@@ -27,7 +27,7 @@ from apps.gateway.mcp.approvals import call_wait
 from apps.gateway.mcp.callers import STDIO
 from apps.gateway.models import ClientSession
 from apps.memory.files.services import file_delete, file_write
-from apps.memory.models import MemoryEdge, Origin, PurgeReceipt, Trust
+from apps.memory.models import Import, MemoryEdge, Origin, PurgeReceipt, Trust
 from apps.memory.notes.changes import memory_delete, memory_update
 from apps.memory.notes.creation import memory_create
 from apps.memory.notes.joining import edge_create
@@ -62,6 +62,7 @@ class Belongings:
     signed_link: str
     grant: UUID
     waiting_call: UUID
+    imported: UUID
 
     def ids(self) -> list[str]:
         """Every id of hers, in the forms in which they may appear in an answer."""
@@ -111,6 +112,9 @@ def make_belongings(owner: User) -> Belongings:
     grant = grant_add(user_id=owner.pk, reach=reach, conversation_id=conversation.pk)
     message = Message.objects.for_user(owner).get()
     file, deleted_file = make_files(owner)
+    imported = Import.objects.create(
+        user=owner, name=f"{MARK}.jsonl", reader="izzy", state="failed", error=MARK
+    )
     receipt = PurgeReceipt.objects.create(
         user=owner, source="memory", subject_ids=[str(uuid7())], state="done"
     )
@@ -126,7 +130,7 @@ def make_belongings(owner: User) -> Belongings:
     return Belongings(
         owner, note.pk, deleted.pk, waiting.pk, edge.pk, conversation.pk, message.pk, turn.pk, call.pk, token.pk,
         file, deleted_file, receipt.pk, *make_capability(owner), *make_build(owner, conversation), through(conversation.pk, f"https://{MARK}.example/").split("/")[-2],
-        grant.pk, make_waiting_call(owner, reach),
+        grant.pk, make_waiting_call(owner, reach), imported.pk,
     )  # fmt: skip
 
 

@@ -21,7 +21,11 @@ from tests.site.test_two_users import parameters
 
 pytestmark = pytest.mark.django_db
 
-STREAMS = {"api/v1/builds/<str:build_id>/events/", "api/v1/capabilities/<str:capability>/zip/"}
+STREAMS = {
+    "api/v1/builds/<str:build_id>/events/",
+    "api/v1/capabilities/<str:capability>/zip/",
+    "api/v1/export/",
+}
 REST = [route for route in all_routes() if route.path.startswith("api/v1/")]
 
 Call = tuple[str, str, dict[str, Any] | None, int]
@@ -37,6 +41,7 @@ DRAFT = {
 CALLS: list[Call] = [
     ("POST", "memories/", SAME_NOTE, 201),
     ("POST", "memories/bulk/", {"memories": [SAME_NOTE, {"content": "Plays go"}]}, 201),
+    ("POST", "import/", {"text": "I like tea.", "format": "izzy", "dry_run": True}, 202),
     ("PATCH", "memories/{note}/", {"importance": 5}, 200),
     ("POST", "memories/{note}/supersede/", {"content": "Allergic to nothing"}, 201),
     ("POST", "memories/{note}/undo/", {}, 200),

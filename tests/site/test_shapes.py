@@ -25,8 +25,12 @@ PLAIN = {
 }
 """Endpoints that answer plain dicts, and why. No bulk path is among them: notes, messages and search results are dumped
 by their classes, which takes no longer than dicts built by hand (`manage.py benchmark shapes`)."""
-NO_JSON = {"GET /api/v1/builds/{build_id}/events/", "GET /api/v1/capabilities/{capability}/zip/"}
-"""A stream of `BuilderMessageOutput`, and an archive."""
+NO_JSON = {
+    "GET /api/v1/builds/{build_id}/events/",
+    "GET /api/v1/capabilities/{capability}/zip/",
+    "GET /api/v1/export/",
+}
+"""A stream of `BuilderMessageOutput`, an archive, and what is taken out."""
 
 
 @pytest.fixture

@@ -138,6 +138,7 @@ def parameters(hers: Belongings) -> dict[str, list[str]]:
             str(hers.waiting_note),
         ],
         "edge_id": [str(hers.edge)],
+        "import_id": [str(hers.imported)],
         "conversation_id": [str(hers.conversation)],
         "message_id": [str(hers.message)],
         "pk": [str(hers.token), str(hers.owner.pk)],

@@ -174,6 +174,7 @@ PLACES = (
     *_each(
         Rule.CLEAN,
         """
+        memory.import name report error
         memory.memory proposed_fields
         agent.toolcall permission
         gateway.clientsession prompts shown
@@ -228,6 +229,7 @@ WORDLESS = frozenset(
         contenttypes.contenttype app_label model
         core.instancestate value
         memory.capturelease runner
+        memory.import cursor error_code format reader runner
         memory.memory folded_content folded_tags
         memory.capturewindow error_code fingerprint memory_ids message_ids
         memory.purgereceipt message_ids places related_ids source_messages subject_ids

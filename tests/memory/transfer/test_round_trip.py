@@ -6,7 +6,7 @@ from apps.accounts.models import User
 from apps.accounts.services import user_delete
 from tests.conftest import make_user
 
-from .conftest import TakeIn, counts, exported, rows_in
+from .conftest import TakeIn, counts, exported
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
