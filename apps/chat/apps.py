@@ -8,22 +8,17 @@ class ChatConfig(AppConfig):
     label = "chat"
 
     def ready(self) -> None:
-        from apps.agent.models import ToolCall
         from apps.agent.tools.base import register_tools
         from apps.builder.builds import ending
         from apps.chat import purging
-        from apps.chat.conversations.documents import conversation_document, conversation_documents
-        from apps.chat.conversations.foreign import foreign_plan
+        from apps.chat.conversations import transfer
         from apps.chat.conversations.handover import messages_capture_pending, messages_index_pending
         from apps.chat.conversations.markdown import warm_up
-        from apps.chat.conversations.records import conversation_rows
         from apps.chat.conversations.selectors import chat_stats, conversation_belongs
         from apps.chat.conversations.services import (
             conversations_delete_pending,
             user_conversations_thin,
         )
-        from apps.chat.conversations.taking import conversations_plan
-        from apps.chat.models import Conversation, Message, Turn
         from apps.chat.stream.events import events_prune
         from apps.chat.turns.builds import build_announce, build_announce_resolved, turn_words
         from apps.chat.turns.queue import turns_interrupt
@@ -36,7 +31,6 @@ class ChatConfig(AppConfig):
             warmups,
             words,
         )
-        from apps.core.transfer import RecordGroup, record_groups
 
         register_tools("apps.chat.tools")
         ending.finished.register("chat", build_announce)
@@ -54,25 +48,4 @@ class ChatConfig(AppConfig):
         warmups.register("markdown", warm_up)
         stats_providers.register("chat", chat_stats)
         purge_parts.register("chat", purging.PURGING)
-        record_groups.register(
-            "conversations",
-            RecordGroup(
-                rank=50,
-                kinds=("conversation", "turn", "message", "tool_call"),
-                heads=("conversation",),
-                plan=conversations_plan,
-                rows=conversation_rows,
-                documents=conversation_documents,
-                document=conversation_document,
-                tables={
-                    "conversation": Conversation,
-                    "turn": Turn,
-                    "message": Message,
-                    "tool_call": ToolCall,
-                },
-            ),
-        )
-        record_groups.register(
-            "foreign conversations",
-            RecordGroup(rank=51, kinds=("foreign_conversation",), plan=foreign_plan),
-        )
+        transfer.register()

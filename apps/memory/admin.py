@@ -18,6 +18,7 @@ from .models import (
     CaptureLease,
     CaptureWindow,
     DecayCycle,
+    Import,
     Memory,
     MemoryEdge,
     MemoryFile,
@@ -217,3 +218,22 @@ class PurgeReceiptAdmin(ReadOnlyAdmin):
     list_filter = ("source", "state", "by_sweep")
     list_select_related = ("user",)
     search_fields = ("user__username", "id")
+
+
+@admin.register(Import)
+class ImportAdmin(ReadOnlyAdmin):
+    list_display = (
+        "created_at",
+        "user",
+        "reader",
+        "state",
+        "size",
+        "dry_run",
+        "own",
+        "accept",
+        "ended_at",
+    )
+    list_filter = ("state", "reader", "dry_run", "own", "accept")
+    list_select_related = ("user",)
+    search_fields = ("user__username", "id")
+    heavy_fields = ("cursor", "report")

@@ -1,7 +1,7 @@
 """Records of builds that have ended, with what builder and user said to each other, as an export has them; and how they are taken
 in, to be looked at. What was allowed for them, and the builder's talk with its model, is no part of them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
@@ -21,6 +21,7 @@ from apps.core.transfer import (
     GONE,
     KNOWN,
     Entry,
+    Ids,
     RecordId,
     RecordInput,
     RecordTime,
@@ -141,6 +142,24 @@ def builds_plan(taking: Taking, entries: Sequence[Entry]) -> Write:
                 **{name: getattr(record, name) for name in PLAIN},
             )
             taking.report.take("build")
+    messages = _messages(taking, given, made, ids)
+    if taking.dry_run:
+        taking.fresh |= made.keys()
+
+    def write() -> None:
+        insert_all(list(made.values()))
+        insert_all(messages)
+
+    return write if made else write_nothing
+
+
+def _messages(
+    taking: Taking,
+    given: Sequence[tuple[Entry, BuilderMessageRecord]],
+    made: Mapping[UUID, Build],
+    ids: Ids,
+) -> list[BuilderMessage]:
+    """The messages of new builds."""
     messages: dict[tuple[UUID, int], BuilderMessage] = {}
     for entry, said in given:
         key = ids[said.build]
@@ -161,11 +180,4 @@ def builds_plan(taking: Taking, entries: Sequence[Entry]) -> Write:
                 read=True,
                 created_at=said.created_at,
             )
-    if taking.dry_run:
-        taking.fresh |= made.keys()
-
-    def write() -> None:
-        insert_all(list(made.values()))
-        insert_all(list(messages.values()))
-
-    return write if made else write_nothing
+    return list(messages.values())

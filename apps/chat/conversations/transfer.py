@@ -1,0 +1,36 @@
+"""The records of conversations, as an export has them and as other programs' files give them."""
+
+from apps.agent.models import ToolCall
+from apps.chat.models import Conversation, Message, Turn
+from apps.core.transfer import RecordGroup, record_groups
+
+from .documents import conversation_document, conversation_documents
+from .foreign import foreign_plan
+from .records import conversation_rows
+from .taking import conversations_plan
+
+
+def register() -> None:
+    """Called once, when the apps are ready."""
+    record_groups.register(
+        "conversations",
+        RecordGroup(
+            rank=50,
+            kinds=("conversation", "turn", "message", "tool_call"),
+            heads=("conversation",),
+            plan=conversations_plan,
+            rows=conversation_rows,
+            documents=conversation_documents,
+            document=conversation_document,
+            tables={
+                "conversation": Conversation,
+                "turn": Turn,
+                "message": Message,
+                "tool_call": ToolCall,
+            },
+        ),
+    )
+    record_groups.register(
+        "foreign conversations",
+        RecordGroup(rank=51, kinds=("foreign_conversation",), plan=foreign_plan),
+    )
