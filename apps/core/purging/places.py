@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import Enum
 from functools import partial
-from operator import attrgetter
 from typing import Any, TypeAlias
 from uuid import UUID
 
@@ -23,9 +22,8 @@ from apps.core.registries import Registry
 from apps.core.text import truncated
 
 EXCERPT = 300
-_OWNERS = {
-    "chat.turnevent": "conversation__user_id"
-}  # the path of foreign keys to the user where it is no `user_id`
+# The path of foreign keys to the user where it is no `user_id`.
+_OWNERS = {"chat.turnevent": "conversation__user_id"}
 
 
 class Rule(Enum):
@@ -386,7 +384,7 @@ def tallies(
     """A receipt's lines `{place, label, why, found, removed, left}` by name, in rows: each counts once, in however many of its
     columns something was found."""
     lines = []
-    for place in sorted(PLACES, key=attrgetter("name")):
+    for place in sorted(PLACES, key=lambda place: place.name):
         found_rows, left_rows = _rows(place, hits), _rows(place, left)
         remain = max(len(left_rows), after.get(place.name, 0))
         found = max(len(found_rows | left_rows), before.get(place.name, 0), remain)
