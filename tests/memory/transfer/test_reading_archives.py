@@ -132,3 +132,17 @@ def test_memory_stays_bounded_with_a_large_export(upload: Uploads) -> None:
 
     assert count > 2000
     assert peak < 8_000_000
+
+
+def test_an_export_that_was_zipped_once_more_is_read(upload: Uploads) -> None:
+    assert (
+        len(Found(upload("x.zip", zipped({"downloads/chatgpt.zip": zipped(GOOD)}))).conversations) == 1
+    )
+
+
+def test_zips_that_were_attached_to_a_chat_are_left_alone(upload: Uploads) -> None:
+    found = Found(
+        upload("x.zip", zipped(GOOD | {"file-abc.zip": b"PK\x03\x04 broken", "user.json": {}}))
+    )
+
+    assert len(found.conversations) == 1

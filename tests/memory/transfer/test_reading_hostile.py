@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from apps.core.errors import InvalidInput, TooLarge
 from apps.memory.transfer.records import Upload, readers
 
+from . import test_reading_claude, test_reading_memories, test_reading_talk
+from .chatgpt_sample import TALK
 from .reading import as_bytes, check, zipped
 
 WORDS = {
@@ -168,3 +170,54 @@ def test_it_survives_any_bytes(name: str, content: bytes, head: bytes) -> None:
         path = Path(folder) / "upload"
         path.write_bytes(head + content)
         attempt(name, Upload(path, "export"))
+
+
+REAL: dict[str, Any] = {
+    "chatgpt": [TALK],
+    "claude": [test_reading_claude.BRANCHED],
+    "mcp-memory": test_reading_memories.GRAPH,
+    "mem0": {"results": [test_reading_memories.MEM0], "relations": [{"source": "a", "target": "b"}]},
+    "openmemory": test_reading_memories.backup(),
+    "letta": test_reading_memories.agent_file(),
+    "open-webui": [test_reading_talk.CHAT],
+    "claude-code": test_reading_talk.TRANSCRIPT,
+}
+
+
+def places(value: object) -> list[tuple[Any, Any]]:
+    """(container, key or index) of everything within a JSON value."""
+    found: list[tuple[Any, Any]] = []
+    pending = [value]
+    while pending:
+        inner = pending.pop()
+        pairs = (
+            inner.items()
+            if isinstance(inner, dict)
+            else enumerate(inner)
+            if isinstance(inner, list)
+            else []
+        )
+        for key, each in pairs:
+            found.append((inner, key))
+            pending.append(each)
+    return found
+
+
+@pytest.mark.parametrize("name", REAL)
+@settings(deadline=None, max_examples=60)
+@given(data=st.data())
+def test_it_survives_a_real_file_with_odd_values_in_it(name: str, data: st.DataObject) -> None:
+    content = json.loads(json.dumps(REAL[name]))
+    for _ in range(data.draw(st.integers(1, 4))):
+        if not (found := places(content)):
+            break
+        container, key = data.draw(st.sampled_from(found))
+        if data.draw(st.booleans()):
+            container[key] = data.draw(values(["text", "user"]))
+        elif isinstance(container, dict):
+            del container[key]
+    lines = isinstance(content, list) and name in {"mcp-memory", "claude-code"}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "upload"
+        path.write_bytes(as_bytes("\n".join(map(json.dumps, content)) if lines else json.dumps(content)))
+        attempt(name, Upload(path, "export.json"))

@@ -10,6 +10,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, BinaryIO
@@ -24,6 +25,10 @@ MAX_UNPACKED = 8 * 2**30
 MAX_RATIO = 200
 RATIO_FROM = 8 * 2**20
 """Bytes from which on an archive may not be more than MAX_RATIO times as large unpacked: text packs up to 30 times."""
+_PART = re.compile(
+    r"^(conversations|projects|memories|design_chats|light_metadata|feedback)[-_ ()\d]*\.zip$"
+)
+_READABLE = re.compile(r"^(?!manifest).*\.(json|jsonl|af|md|markdown|csv|tsv|txt)$", re.IGNORECASE)
 CHECKED = 50  # files of an archive that nobody knows which are looked at for damage
 _JUNK = re.compile(
     r"(^|/)(__MACOSX|\.git|\.obsidian|\.trash|\.Trash|node_modules)/|(^|/)(\._|\.DS_Store$|Thumbs\.db$)"
@@ -50,6 +55,7 @@ class Document:
     name: str
     size: int  # bytes unpacked, as the archive says; 0 where it does not
     _open: Callable[[], Stream]
+    modified: datetime | None = None  # of a file in a zip, in the time zone of who packed it
     _packed: int = 0  # bytes, of what does not say how large it is unpacked
 
     @property
@@ -102,35 +108,39 @@ class _Guarded(io.RawIOBase):
         super().close()
 
 
-def documents(upload: Upload, *, nested: bool = False) -> list[Document]:
+def documents(upload: Upload) -> list[Document]:
     """The files of an upload in the order of their names; a file that is no archive is its own only document.
 
-    With `nested` zips within the zip are opened too, one level deep. InvalidInput for an archive that is broken, cut off,
-    encrypted or names paths outside itself, or a zip three deep; TooLarge for a zip bomb.
+    Zips within a zip are opened too, one level deep, where it is an export in parts or holds nothing else to read.
+    InvalidInput for an archive that is broken, cut off, encrypted or names paths outside itself, or a zip three deep;
+    TooLarge for a zip bomb.
     """
     head, name = upload.head(4), upload.name or "the pasted text"
     if head.startswith(GZIP):
         packed, inner = upload.size, re.sub(r"\.gz$", "", name, flags=re.IGNORECASE)
-        return [Document(inner, 0, partial(gzip.open, upload.path), packed)]
+        return [Document(inner, 0, partial(gzip.open, upload.path), None, packed)]
     if not head.startswith(ZIP):
         return [Document(name, upload.size, lambda: upload.path.open("rb"))]
     listed = _members(upload.path, upload.size, name)
-    if nested:
-        listed = [each for document in listed for each in _unfolded(document)]
-    return sorted(listed, key=lambda document: document.name)
+    parts = {document for document in listed if _PART.search(document.base)}
+    if not parts and not any(_READABLE.search(document.base) for document in listed):
+        parts = {document for document in listed if document.suffix == ".zip"}
+    found = [
+        each
+        for document in listed
+        for each in (_unfolded(document) if document in parts else [document])
+    ]
+    return sorted(found, key=lambda document: document.name)
 
 
 def check(upload: Upload) -> None:
     """InvalidInput or TooLarge where the upload is an archive that cannot be read, as far as the beginnings of its files tell."""
-    for document in documents(upload, nested=True)[:CHECKED]:
+    for document in documents(upload)[:CHECKED]:
         document.head(2**18)
 
 
 def _unfolded(document: Document) -> Iterator[Document]:
-    """A document, or those of the zip that it is."""
-    if document.suffix != ".zip":
-        yield document
-        return
+    """The documents of the zip that a document is."""
     copied = tempfile.SpooledTemporaryFile(max_size=16 * 2**20)  # noqa: SIM115
     with document.open() as file:
         shutil.copyfileobj(file, copied)
@@ -172,10 +182,17 @@ def _members(file: Path | IO[bytes], packed: int, name: str) -> list[Document]:
 def _document(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, path: str) -> Document:
     """A file of a zip; a gzip among them is unpacked."""
     if not path.lower().endswith(".gz"):
-        return Document(path, entry.file_size, partial(archive.open, entry))
-    return Document(
-        path[:-3], 0, lambda: gzip.GzipFile(fileobj=archive.open(entry)), max(entry.file_size, 1)
-    )
+        return Document(path, entry.file_size, partial(archive.open, entry), _modified(entry))
+    packed = max(entry.file_size, 1)
+    return Document(path[:-3], 0, lambda: gzip.GzipFile(fileobj=archive.open(entry)), None, packed)
+
+
+def _modified(entry: zipfile.ZipInfo) -> datetime | None:
+    """When the file was changed; None where the zip does not say (1980 stands for that)."""
+    try:
+        return datetime(*entry.date_time, tzinfo=UTC) if entry.date_time[0] > 1980 else None
+    except ValueError:
+        return None
 
 
 def _is_bomb(size: int, packed: int) -> bool:

@@ -25,6 +25,7 @@ from .talk import branch, conversation, messages_of, newest_leaf
 _CONVERSATIONS = re.compile(r"(^|/)conversations[^/]*\.json$")
 _MEMORIES = re.compile(r"(^|/)(saved_)?memor(y|ies)[^/]*\.json$")
 _SIGNS = ("chat.html", "export_manifest.json", "message_feedback.json", "user_settings.json")
+_BESIDE = ("current_node", "title", "create_time", "conversation_id", "id", "moderation_results")
 _NO_TALK = re.compile(
     r"code|thoughts|reasoning_recap|user_editable_context|model_editable_context|execution_output|system_error|"
     r"tether_.*|citable_code_output|computer_output|app_pairing_content|sonic_webpage"
@@ -37,13 +38,21 @@ _FORGET = re.compile(r"(?:please )?(?:forget|delete|remove)\b", re.IGNORECASE)
 
 def matches(upload: Upload) -> bool:
     found = sketches(upload)
-    if any({"item.mapping", "mapping"} & keys for keys in found.values()):
+    if any(map(_is_talk_file, found.values())):
         return True
     names = {name.rpartition("/")[2] for name in found}
     if not any(map(_CONVERSATIONS.search, found)):
         return False
     return bool(names.intersection(_SIGNS)) or any(
         document.base in _SIGNS for document in documents(upload)
+    )
+
+
+def _is_talk_file(keys: frozenset[str]) -> bool:
+    """Whether a JSON file begins with a conversation, or a list of them."""
+    return any(
+        f"{prefix}mapping" in keys and keys & {f"{prefix}{name}" for name in _BESIDE}
+        for prefix in ("item.", "", "conversations.item.")
     )
 
 
@@ -143,7 +152,8 @@ def _parents(nodes: dict[str, dict[str, Any]]) -> dict[str, str | None]:
 
 
 def _role(message: dict[str, Any]) -> str:
-    return text_of(fields_in(message.get("author")).get("role"))
+    author = message.get("author")
+    return text_of(fields_in(author).get("role")) or text_of(author)
 
 
 def _is_talk(message: dict[str, Any], content: dict[str, Any]) -> bool:

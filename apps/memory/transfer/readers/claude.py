@@ -29,11 +29,8 @@ from .talk import as_document, branch, conversation, messages_of, newest_leaf
 
 FOLDER = "/memories/claude"
 _TALK = {"item.chat_messages", "chat_messages"}
-_MEMORY = {
-    name
-    for key in ("conversations_memory", "project_memories", "memory_files")
-    for name in (key, f"item.{key}")
-}
+_KEYS = {"conversations_memory", "project_memories", "memory_files"}
+_MEMORY = _KEYS | {f"item.{key}" for key in _KEYS}
 _PROJECT = {"prompt_template", "item.prompt_template", "docs.item.filename", "item.docs"}
 _DESIGN = {"messages.item.role", "messages.item.content"}
 _MANIFEST = {"data_files", "data_files.item.export_url"}
@@ -55,7 +52,7 @@ def read(upload: Upload) -> Iterator[Read]:
 def _read(upload: Upload) -> Iterator[Read]:
     """Projects first, since memories name them by their ids."""
     sorted_in: dict[str, list[Document]] = {}
-    for document in documents(upload, nested=True):
+    for document in documents(upload):
         sorted_in.setdefault(_what(document), []).append(document)
     if not {"talk", "memory", "project", "design"} & set(sorted_in):
         raise InvalidInput(_only(sorted_in.get("manifest", [])))
@@ -172,9 +169,9 @@ def _words(message: dict[str, Any]) -> str:
     texts = [
         text_of(block.get("text"))
         for block in blocks
-        if isinstance(block, dict) and block.get("type") in _SPOKEN
+        if isinstance(block, dict) and text_of(block.get("type")) in _SPOKEN
     ]
-    plain = all(isinstance(block, dict) and block.get("type") in _SPOKEN for block in blocks)
+    plain = all(isinstance(block, dict) and text_of(block.get("type")) in _SPOKEN for block in blocks)
     said = joined(texts) or (first_text(message, "text", "content") if plain else "")
     files = [
         as_document(file.get("file_name"), content)
@@ -250,9 +247,11 @@ def _memory(place: str, entry: object, projects: dict[str, str]) -> Iterator[Rea
     """What Claude remembers of an account: as notes, its files as files in a folder of the account's."""
     fields = fields_in(entry)
     account = text_of(fields.get("account_uuid"))
+    if not account and not _KEYS & fields.keys():
+        yield Wrong(place, "It is no memory in the form that Claude writes.")
     if text := text_of(fields.get("conversations_memory")):
         yield from noted_paragraphs(f"{place}, conversations_memory", text, tags=["claude"])
-    for project, memory in fields_in(fields.get("project_memories")).items():
+    for project, memory in _by_project(fields.get("project_memories")):
         name = projects.get(project, "")
         where = f"{place}, memory of the project {name or text_of(project)}"
         if text := text_of(memory):
@@ -268,6 +267,16 @@ def _memory(place: str, entry: object, projects: dict[str, str]) -> Iterator[Rea
         updated: datetime | None = first_moment(file, "updated_at")
         created = first_moment(file, "created_at") or updated
         yield from files_of(where, folder, text_of(file.get("content")), created, updated)
+
+
+def _by_project(value: object) -> list[tuple[str, object]]:
+    """(id of a project, its memory) of an object, or of a list of objects."""
+    listed = [fields_in(each) for each in entries_in(value)]
+    pairs = [
+        (first_text(each, "project_uuid", "uuid"), first_text(each, "memory", "content", "text"))
+        for each in listed
+    ]
+    return [(text_of(key), memory) for key, memory in fields_in(value).items()] + pairs
 
 
 reader = Reader(

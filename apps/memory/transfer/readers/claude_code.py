@@ -113,7 +113,11 @@ def _memory(pages: list[Document]) -> Iterator[Read]:
         )
         tags = tags_of(["claude-code", typed], page.front.get("tags"))
         created = page.moment("created", "created_at") or first_moment(metadata, "created")
-        updated = page.moment("modified", "updated") or first_moment(metadata, "modified", "updated")
+        updated = (
+            page.moment("modified", "updated")
+            or first_moment(metadata, "modified", "updated")
+            or document.modified
+        )
         yield from notes_of(
             name,
             key,
@@ -206,7 +210,7 @@ def _spoken(fields: dict[str, Any], identity: str, number: int) -> list[ForeignM
         or fields.get("isApiErrorMessage") is True
     ):
         return []
-    if role not in {"user", "assistant"} or fields.get("type") not in {"user", "assistant"}:
+    if role not in {"user", "assistant"} or text_of(fields.get("type")) not in {"user", "assistant"}:
         return []
     content = message.get("content")
     blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]

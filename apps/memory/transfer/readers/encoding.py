@@ -175,7 +175,7 @@ def json_lines(document: Document) -> Iterator[tuple[str, Any]]:
 @lru_cache(maxsize=8)
 def _sketched(path: Path, name: str, pasted: bool, changed: int) -> dict[str, frozenset[str]]:
     found: dict[str, frozenset[str]] = {}
-    for document in documents(Upload(path, name, pasted), nested=True):
+    for document in documents(Upload(path, name, pasted)):
         if len(found) >= SKETCHED:
             break
         if document.suffix in {".json", ".af", ".jsonl", ".txt", ""} or len(found) == 0:

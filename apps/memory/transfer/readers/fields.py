@@ -25,6 +25,8 @@ _SPELLINGS = (
     *("%Y/%m/%d %H:%M:%S", "%Y/%m/%d %H:%M", "%Y/%m/%d", "%d.%m.%Y %H:%M", "%d.%m.%Y"),
     *("%B %d, %Y", "%b %d, %Y", "%d %B %Y", "%d %b %Y", "%Y-%m", "%B %Y", "%b %Y"),
 )
+_TAGS_BETWEEN = re.compile(r"[,;\n]"), re.compile(r"[,;\s]+")
+"""What parts tags in a text: spaces too where they are written as `#one #two`."""
 _KINDS = {
     **{kind.value: kind.value for kind in Kind},
     **dict.fromkeys(("user", "reference", "profile", "personal", "biography", "facts"), "fact"),
@@ -101,7 +103,11 @@ def tags_of(*values: object) -> list[str]:
     """Tags of lists and of texts with commas, each once: at most 20, long ones cut to 50 characters."""
     unique: dict[str, str] = {}
     for value in values:
-        parts = value if isinstance(value, list | tuple | set) else re.split(r"[,;\n]", text_of(value))
+        parts = (
+            value
+            if isinstance(value, list | tuple | set)
+            else _TAGS_BETWEEN[("#" in text_of(value))].split(text_of(value))
+        )
         for part in parts:
             named = fields_in(part).get("name") if isinstance(part, dict) else part
             tag = " ".join(text_of(named).lstrip("#").split())

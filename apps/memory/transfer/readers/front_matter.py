@@ -10,6 +10,7 @@ import yaml
 from .fields import fields_in, first_moment, tags_of, text_of
 
 MAX_FRONT_CHARS = 64_000
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _FRONT = re.compile(r"\A\ufeff?---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 _FIELD = re.compile(r"^([A-Za-z_][\w -]*?)[ \t]*:[ \t]+(.*)$", re.MULTILINE)
 _CODE = re.compile(
@@ -55,7 +56,7 @@ def markdown_of(text: str) -> Markdown:
     if not found:
         return Markdown({}, text.strip("\n"), 1)
     try:
-        front = fields_in(yaml.safe_load(found[1]))
+        front = fields_in(yaml.load(found[1], Loader=_LOADER))  # noqa: S506 - the loader is a safe one
     except (
         yaml.YAMLError,
         ValueError,

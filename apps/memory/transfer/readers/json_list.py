@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from apps.core.errors import InvalidInput
+from apps.core.errors import InvalidInput, IzzyError
 
 from ..records import Read, Reader, Upload, Wrong
 from .archives import documents
@@ -18,7 +18,12 @@ def _fits(keys: frozenset[str]) -> bool:
 
 
 def matches(upload: Upload) -> bool:
-    return any(map(_fits, sketches(upload).values()))
+    found = sketches(upload)
+    try:
+        others = sum(document.suffix in {".md", ".markdown", ".csv"} for document in documents(upload))
+    except IzzyError:
+        return False
+    return sum(map(_fits, found.values())) > others
 
 
 def read(upload: Upload) -> Iterator[Read]:

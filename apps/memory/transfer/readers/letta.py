@@ -156,7 +156,7 @@ def _user_words(message: dict[str, Any]) -> str:
         return text
     if "type" not in wrapped or not isinstance(wrapped.get("message", ""), str):
         return text
-    return "" if wrapped["type"] in _NO_TALK else text_of(wrapped.get("message"))
+    return "" if text_of(wrapped["type"]) in _NO_TALK else text_of(wrapped.get("message"))
 
 
 def _calls(message: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:

@@ -11,7 +11,17 @@ from apps.core.errors import InvalidInput, IzzyError
 from ..records import ForeignEdge, Read, Reader, Skipped, Upload, Wrong, content_key
 from .archives import Document, documents
 from .encoding import read_text, sketch
-from .fields import category_of, entries_in, kind_of, name_of, notes_of, relation_of, tags_of, text_of
+from .fields import (
+    category_of,
+    entries_in,
+    kind_of,
+    moment,
+    name_of,
+    notes_of,
+    relation_of,
+    tags_of,
+    text_of,
+)
 from .front_matter import Markdown, Marks, markdown_of, marks_of
 from .lists import is_list
 
@@ -112,7 +122,10 @@ def _page(found: _Page, pages: dict[str, _Page], known: dict[str, str]) -> Itera
     page = markdown_of(read_text(document))
     marks = marks_of(page.body)
     title = name_of(page.first("title") or document.stem)
-    shared: dict[str, Any] = {"created_at": page.moment(*_CREATED), "updated_at": page.moment(*_UPDATED)}
+    dated = re.search(r"(?<!\d)\d{4}-\d{2}-\d{2}(?!\d)", document.stem)  # a page of a diary
+    updated = page.moment(*_UPDATED) or document.modified
+    created = page.moment(*_CREATED) or (moment(dated[0]) if dated else None) or updated
+    shared: dict[str, Any] = {"created_at": created, "updated_at": updated}
     tags = tags_of(page.front.get("tags"), page.front.get("tag"), page.front.get("keywords"))
     prose = _content(
         title,

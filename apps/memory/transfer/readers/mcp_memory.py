@@ -94,7 +94,7 @@ def _entries(document: Document) -> Iterator[tuple[str, Any]]:
         known = {"entities": "entity", "relations": "relation", "observations": "observation"}.get(name)
         typed = (
             {**each, "type": known}
-            if known and isinstance(each, dict) and each.get("type") not in _TYPES
+            if known and isinstance(each, dict) and text_of(each.get("type")) not in _TYPES
             else each
         )
         yield f"{document.name}, {name} {number}", typed
@@ -116,12 +116,14 @@ def _taken(
         relations.append((place, name_of(ends[0]), relation_of(named or "related"), name_of(ends[1])))
         return None
     name = name_of(first_text(fields, "name", "entityName", "id", "entity_name"))
-    if not name or not (fields.get("type") in _TYPES or _ENTITY & fields.keys() or "contents" in fields):
+    if not name or not (
+        text_of(fields.get("type")) in _TYPES or _ENTITY & fields.keys() or "contents" in fields
+    ):
         return Wrong(place, "It is neither an entity nor a relation.")
     entity = entities.setdefault(name, _Entity(place, name))
     typed = first_text(fields, "entityType", "entity_type")
     entity.type = (
-        name_of(typed or (text_of(fields.get("type")) if fields.get("type") not in _TYPES else ""))
+        name_of(typed or (typed_so if (typed_so := text_of(fields.get("type"))) not in _TYPES else ""))
         or entity.type
     )
     entity.created_at = entity.created_at or first_moment(fields, "createdAt", "created_at", "created")
