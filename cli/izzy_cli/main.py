@@ -62,6 +62,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Check the server, the token, and what is installed into other programs.",
     ),
     "completion": ("commands.completion:completion", "Print the script that completes izzy in a shell."),
+    "hook": ("hooks.command:hook", "Install Izzy into the hooks of coding agents."),
 }
 """To add a command, add a line. A group is a command like any other; tests compare the help with the command's own."""
 
