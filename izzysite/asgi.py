@@ -1,4 +1,4 @@
-"""The ASGI application: static files and the limit on bodies in front, then Django and the websockets."""
+"""The ASGI application: the Messages proxy, static files and the limit on bodies in front, then Django and the websockets."""
 
 import os
 from typing import Any, cast
@@ -21,6 +21,7 @@ from apps.chat.stream.limits import SOCKETS_PER_ADDRESS, SocketsAtOnce  # noqa: 
 from apps.chat.turns.scheduler import WithRunner  # noqa: E402
 from apps.core.http.clients import peer_ip  # noqa: E402
 from apps.gateway.mcp.http import WithMCP  # noqa: E402
+from apps.gateway.proxy.app import MessagesProxy  # noqa: E402
 from izzysite.asgi_parts import BodyLimit, HeadWithoutBody, Lifespan, StaticFiles  # noqa: E402
 
 websocket_router = URLRouter(
@@ -34,7 +35,9 @@ application = WithRunner(
     ProtocolTypeRouter(
         {
             "http": HeadWithoutBody(
-                StaticFiles(BodyLimit(WithMCP(django_application), settings.IZZY_UPLOAD_LIMIT))
+                MessagesProxy(
+                    StaticFiles(BodyLimit(WithMCP(django_application), settings.IZZY_UPLOAD_LIMIT))
+                )
             ),
             "websocket": websocket_application,
             "lifespan": Lifespan(),

@@ -3,7 +3,7 @@
 from django.contrib import admin
 
 from apps.core.admin import ReadOnlyAdmin
-from apps.gateway.models import ClientSession, WaitingCall
+from apps.gateway.models import ClientSession, ProxySpending, ProxyTurn, WaitingCall
 
 
 @admin.register(ClientSession)
@@ -22,3 +22,20 @@ class WaitingCallAdmin(ReadOnlyAdmin):
     list_select_related = ("user",)
     search_fields = ("tool", "user__username")
     heavy_fields = ("input", "reach")
+
+
+@admin.register(ProxyTurn)
+class ProxyTurnAdmin(ReadOnlyAdmin):
+    list_display = ("session", "user", "position", "created_at")
+    list_filter = ("created_at",)
+    list_select_related = ("user", "session")
+    search_fields = ("user__username",)
+    heavy_fields = ("block", "shown")
+
+
+@admin.register(ProxySpending)
+class ProxySpendingAdmin(ReadOnlyAdmin):
+    list_display = ("token", "user", "day", "tokens")
+    list_filter = ("day",)
+    list_select_related = ("user", "token")
+    search_fields = ("user__username", "token__name")

@@ -9,13 +9,20 @@ class GatewayConfig(AppConfig):
 
     def ready(self) -> None:
         from apps.core.jobs.worker import register_sweep
-        from apps.core.registries import warmups
+        from apps.core.registries import batch_deleters, warmups
         from apps.gateway.hooks.capture import unanswered_keep
         from apps.gateway.mcp import http
         from apps.gateway.mcp.approvals import calls_prune
+        from apps.gateway.proxy import upstream
+        from apps.gateway.proxy.ledger import spending_prune
+        from apps.gateway.proxy.rows import turns_prune, user_turns_thin
         from apps.gateway.sessions import sessions_prune
 
         register_sweep("sessions of programs", sessions_prune, every=timedelta(hours=1))
         register_sweep("unanswered messages of programs", unanswered_keep, every=timedelta(minutes=10))
         register_sweep("calls of programs", calls_prune, every=timedelta(hours=1))
+        register_sweep("turns of the proxy", turns_prune, every=timedelta(hours=1))
+        register_sweep("what the proxy spent", spending_prune, every=timedelta(hours=6))
+        batch_deleters.register("gateway", user_turns_thin)
         warmups.register("mcp", http.warm_up)
+        warmups.register("proxy", upstream.warm_up)

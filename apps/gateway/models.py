@@ -3,6 +3,7 @@
 from typing import ClassVar
 
 from django.db import models
+from django.db.models import Q
 from django.utils import timezone
 
 from apps.accounts.models import APIToken
@@ -86,3 +87,56 @@ class WaitingCall(UserOwned):
 
     def __str__(self) -> str:
         return f"{self.tool} ({self.decision or 'waits'})"
+
+
+class ProxyTurn(UserOwned):
+    """A request that came through the Messages proxy: `block` was added to its newest user message, and is added to that message
+    again in whatever comes later.
+
+    `key` stands for the message within its session, `chain` for the system prompt and all messages up to it (only where the
+    client does not name its session), `position` counts those messages. `reply_id` is the id of the answer. `shown` has an
+    entry `{id, text}` for each line of the block; `surfaced` says that something to bring up was looked for.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    session = models.ForeignKey(ClientSession, on_delete=models.CASCADE, related_name="turns")
+    key = models.CharField(max_length=64)
+    chain = models.CharField(max_length=64, blank=True, default="")
+    position = models.PositiveIntegerField()
+    block = models.TextField(blank=True, default="")
+    shown = models.JSONField(default=list, blank=True)
+    surfaced = models.BooleanField(default=False)
+    reply_id = models.CharField(max_length=128, blank=True, default="")
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering: ClassVar = ["pk"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["session", "key"], name="gateway_turn_of_session")
+        ]
+        indexes: ClassVar = [
+            models.Index(fields=["chain"], name="gateway_turn_chain", condition=~Q(chain="")),
+            models.Index(fields=["reply_id"], name="gateway_turn_reply", condition=~Q(reply_id="")),
+        ]
+
+    def __str__(self) -> str:
+        return f"message {self.position} of {self.session_id}"
+
+
+class ProxySpending(UserOwned):
+    """Tokens of the instance's model key that a token has used on one day (UTC)."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    token = models.ForeignKey(APIToken, on_delete=models.CASCADE, related_name="+")
+    day = models.DateField()
+    tokens = models.PositiveBigIntegerField(default=0)
+
+    class Meta:
+        ordering: ClassVar = ["-day"]
+        verbose_name_plural = "proxy spending"
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["token", "day"], name="gateway_spending_of_day")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.tokens} on {self.day}"

@@ -13,11 +13,12 @@ from apps.accounts.selectors import preferences_for
 from apps.core.ids import parse_id
 from apps.core.text import estimate_tokens
 from apps.gateway.models import ClientSession
-from apps.memory.models import Status
+from apps.memory.models import Status, Trust
 from apps.memory.notes.selectors import memories_by_id
 from apps.memory.recall.block import (
     BUDGET_TOKENS,
     NOTE_TOKENS,
+    Item,
     Surfaced,
     SurfacedNote,
     SurfacedWords,
@@ -42,12 +43,13 @@ _TAG = re.compile(r"</?\s*izzy-memories\s*>", re.IGNORECASE)
 class Block:
     """What to add to a program's context: `text` of at most BUDGET_TOKENS estimated tokens, "" when nothing is relevant.
 
-    `shown` has an entry `{id, text}` (words of a conversation: with `source`) for each line, in their order.
+    `shown` has an entry `{id, text}` (words of a conversation: with `source`; what is not to be trusted: with `untrusted`) for
+    each line, in their order.
     """
 
     text: str = ""
     tokens: int = 0
-    shown: tuple[dict[str, str], ...] = ()
+    shown: tuple[dict[str, Any], ...] = ()
 
 
 def surface_for(session: ClientSession, recent_texts: Sequence[str]) -> Block:
@@ -81,8 +83,10 @@ def block_for(
     if not preferences_for(user_id).use_memory:
         return Block()
     now, known = timezone.now(), _known(user_id, list(shown))
-    standing, items = worth_bringing_up(user_id, recent_texts, exclude_ids=known, now=now)
-    items += unread_words(user_id, recent_texts, exclude_ids=known, other_than=conversation_id)
+    standing, items = worth_bringing_up(user_id, recent_texts, exclude_ids=known, now=now, explain=False)
+    items += unread_words(
+        user_id, recent_texts, exclude_ids=known, other_than=conversation_id, explain=False
+    )
     surfaced = compose(items, standing, now=now, budget=BUDGET_TOKENS - ELEMENT_TOKENS)
     if record:
         surfaced_record(user_id=user_id, surfaced=surfaced)
@@ -121,13 +125,28 @@ def _framed(surfaced: Surfaced) -> Block:
     shown = tuple(
         {"id": str(item.id), "text": item.text}
         | ({"source": "conversation"} if isinstance(item, SurfacedWords) else {})
+        | ({"untrusted": True} if _is_untrusted(item) else {})
         for item in surfaced.items
     )
     return Block(text, estimate_tokens(text), shown)
 
 
+def _is_untrusted(item: Item) -> bool:
+    return isinstance(item, SurfacedNote) and item.note.trust == Trust.UNTRUSTED
+
+
+def shown_notes(shown: Iterable[Mapping[str, Any]]) -> list[tuple[UUID | None, str]]:
+    """The notes among what was shown, as capture takes them: what repeats one is nothing new."""
+    return [(parse_id(item["id"]), str(item["text"])) for item in shown if "source" not in item]
+
+
+def holds_untrusted(shown: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether a note that is not to be trusted is among what was shown: what is answered then is not to be either."""
+    return any("untrusted" in item for item in shown)
+
+
 @transaction.atomic
-def session_show(*, session: ClientSession, shown: Iterable[Mapping[str, str]]) -> None:
+def session_show(*, session: ClientSession, shown: Iterable[Mapping[str, Any]]) -> None:
     """Notes what a session has been shown."""
     row = ClientSession.objects.owned_by(session.user_id).select_for_update().get(pk=session.pk)
     row.shown = [*row.shown, *map(dict, shown)][-MOST_SHOWN:]

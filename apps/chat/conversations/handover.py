@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from itertools import chain, islice
+from typing import TypeAlias
 from uuid import UUID
 
 from django.db import transaction
@@ -41,6 +42,8 @@ SWEEP_BATCH = 1000
 BEFORE = 4
 """Messages before the new ones, from whose end a window's overlap is taken."""
 SHOWN_AT_MOST = 200
+Shown: TypeAlias = tuple[UUID | None, str]
+"""A note that was put beside what was said, and its text then."""
 
 
 def document_of(message: Message) -> Document:
@@ -161,13 +164,14 @@ def conversation_capture(
     at_once: bool = False,
     after_tools: bool = False,
     trusted: bool = True,
+    shown: Sequence[Shown] = (),
 ) -> None:
     """Hands messages of one conversation over, in the order given; whoever calls it marks them as captured.
 
     Replaced messages are left out; so is everything without `extract`, in conversations without memory, and for users
     who switched capture off. `after_tools`: the assistant's words follow on tool output that is not among the messages.
     `at_once`: what does not fill a window does not wait for more. What is not `trusted` counts as others' words, the user's
-    messages too.
+    messages too. `shown` are notes that were put beside them outside of turns.
     """
     user_id = conversation.user_id
     rows = [row for row in messages if row.text.strip() and row.superseded_by_id is None]
@@ -186,7 +190,7 @@ def conversation_capture(
         .exclude(text="")
         .order_by("-position")[:BEFORE]
     )[::-1]
-    said = _said(conversation, [*before, *rows], tainted=known or read)
+    said = _said(conversation, [*before, *rows], tainted=known or read, shown=shown)
     if not trusted:
         said = [replace(each, trust=Trust.UNTRUSTED) for each in said]
     windows_add(
@@ -199,7 +203,9 @@ def conversation_capture(
     )
 
 
-def _said(conversation: Conversation, rows: Iterable[Message], *, tainted: bool) -> list[Utterance]:
+def _said(
+    conversation: Conversation, rows: Iterable[Message], *, tainted: bool, shown: Sequence[Shown]
+) -> list[Utterance]:
     """The messages as memory takes them, with the notes that Izzy put beside the turns of the conversation, as they read then.
 
     The assistant may repeat whatever the conversation held before: once that was others' words, its own are trusted no
@@ -208,7 +214,7 @@ def _said(conversation: Conversation, rows: Iterable[Message], *, tainted: bool)
     turns = Turn.objects.owned_by(conversation.user_id).filter(conversation=conversation)
     newest = turns.exclude(memories=[]).order_by("-position").values_list("memories", flat=True)
     items = islice(chain.from_iterable(newest.iterator(chunk_size=50)), SHOWN_AT_MOST)
-    shown = [(parse_id(item["id"]), str(item["text"])) for item in items]
+    shown = [*shown, *((parse_id(item["id"]), str(item["text"])) for item in items)]
     said = []
     for row in rows:
         own = row.role == Role.USER

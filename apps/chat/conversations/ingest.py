@@ -11,7 +11,7 @@ from django.utils import timezone
 from pydantic import Field, model_validator
 
 from apps.agent.model.messages import canonical_json
-from apps.chat.conversations.handover import conversation_capture, document_of
+from apps.chat.conversations.handover import Shown, conversation_capture, document_of
 from apps.chat.conversations.selectors import CHAT_CHANNEL
 from apps.chat.models import Conversation, Message, Role
 from apps.core.db.writing import once, precompute
@@ -127,14 +127,21 @@ class Ingestion:
 
 
 def messages_ingest(
-    *, user_id: UUID, session: object, messages: object, channel: object = None, extract: bool = True
+    *,
+    user_id: UUID,
+    session: object,
+    messages: object,
+    channel: object = None,
+    extract: bool = True,
+    shown: Sequence[Shown] = (),
 ) -> Ingestion:
     """Adds messages to the session's conversation, searchable when it returns; ones with a known `external_id` are left.
 
     `messages` is a list of at most 1,000 objects `{role or speaker, content, external_id?, created_at?}`. `session`
     names the conversation within its `channel`; "chat" is Izzy's own and refused. A time without zone is UTC.
     Messages with a role of SKIPPED_ROLES are left out. With `extract` the others wait at once to be read for what is
-    worth remembering; what an assistant says after tool output in the same call counts as others' words.
+    worth remembering; what an assistant says after tool output in the same call counts as others' words. `shown` are the
+    notes that Izzy put beside what was said.
     InvalidInput (with `field`), TooLarge.
     """
     channel_name, session_name = channel_checked(channel), session_checked(session)
@@ -154,6 +161,7 @@ def messages_ingest(
             checked,
             extract=extract,
             after_tools=after_tools,
+            shown=shown,
         )
     return Ingestion(
         conversation_id=conversation_id,
@@ -195,6 +203,7 @@ def session_store(
     extract: bool,
     after_tools: bool = False,
     trusted: bool = True,
+    shown: Sequence[Shown] = (),
 ) -> tuple[UUID, list[UUID]]:
     """Adds those of the messages to the session's conversation that are new; its id and theirs. What is not `trusted` counts as
     others' words, whoever is named as having said it."""
@@ -211,7 +220,13 @@ def session_store(
     Message.objects.bulk_create(rows, batch_size=500)
     documents_index(user_id=session.user_id, documents=[document_of(row) for row in rows])
     conversation_capture(
-        conversation, rows, extract=extract, at_once=True, after_tools=after_tools, trusted=trusted
+        conversation,
+        rows,
+        extract=extract,
+        at_once=True,
+        after_tools=after_tools,
+        trusted=trusted,
+        shown=shown,
     )
     return conversation.id, [row.id for row in rows]
 

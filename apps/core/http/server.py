@@ -14,6 +14,7 @@ from django.conf import settings
 
 from apps.core.errors import TooLarge
 from apps.core.http.clients import Bucket
+from apps.core.http.edge import ABORT, body_limit
 
 PATIENCE = 8
 """A body over the limit is read and thrown away, so that its sender gets to read the answer; one of more than so many
@@ -27,15 +28,14 @@ CLOSE_FLOODING = 4429
 class Request(WebRequest):  # type: ignore[misc]  # daphne has no types
     """A request of which no more is kept than the site accepts, and whose headers steer nothing but the site.
 
-    Of a longer body one byte more than IZZY_UPLOAD_LIMIT is kept, from which `izzysite.asgi_parts.BodyLimit` sees that
-    it is too long.
+    Of a longer body one byte more than the limit of its path is kept, from which the application sees that it is too long.
     """
 
     _received = 0
     _content_type: list[bytes] | None = None
 
     def handleContentChunk(self, data: bytes) -> None:  # noqa: N802  twisted's name
-        limit = settings.IZZY_UPLOAD_LIMIT
+        limit = body_limit(getattr(self.channel, "_path", b"").decode("latin-1"))
         room = limit + 1 - self._received
         self._received += len(data)
         if room > 0:
@@ -58,6 +58,12 @@ class Request(WebRequest):  # type: ignore[misc]  # daphne has no types
         if not all(value.isascii() for value in headers.getRawHeaders(b"sec-websocket-protocol", [])):
             headers.removeHeader(b"sec-websocket-protocol")
         return super().process()
+
+    def handle_reply(self, message: dict[str, Any]) -> None:
+        if message.get("type") != ABORT:
+            super().handle_reply(message)
+        elif self.channel is not None and not self.finished:
+            self.channel.loseConnection()  # without the end that a whole answer has
 
     def _cut_off(self, limit: int) -> None:
         error = TooLarge(f"A request may have at most {limit:,} bytes.", limit=limit)
@@ -110,6 +116,11 @@ class WebServer(daphne.server.Server):  # type: ignore[misc]  # daphne has no ty
 
     failed = False
     """Whether the address could not be listened on."""
+
+    def create_application(self, protocol: Any, scope: dict[str, Any]) -> Any:
+        """Says that an answer can be broken off."""
+        extensions = {**scope.get("extensions", {}), ABORT: {}}
+        return super().create_application(protocol, {**scope, "extensions": extensions})
 
     def run(self) -> None:
         daphne.server.HTTPFactory = Factory  # daphne asks nobody which one to take

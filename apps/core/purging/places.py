@@ -177,6 +177,7 @@ PLACES = (
         agent.toolcall permission
         gateway.clientsession prompts shown
         gateway.waitingcall input reason
+        gateway.proxyturn block shown
         builder.build description feedback hosts input_schema last_error reason request secrets
         builder.buildermessage payload
         builder.dialoguemessage blocks
@@ -231,6 +232,7 @@ WORDLESS = frozenset(
         memory.memory folded_content folded_tags
         memory.capturewindow error_code fingerprint memory_ids message_ids
         memory.purgereceipt message_ids places related_ids source_messages subject_ids
+        gateway.proxyturn chain key reply_id
         search.embeddingspace concern document_prefix name query_prefix
         search.passage features side_vector vector
         sessions.session session_data

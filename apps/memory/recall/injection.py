@@ -72,9 +72,15 @@ def surface(
 
 
 def worth_bringing_up(
-    user_id: UUID, recent_texts: Sequence[str], *, exclude_ids: Collection[UUID], now: datetime
+    user_id: UUID,
+    recent_texts: Sequence[str],
+    *,
+    exclude_ids: Collection[UUID],
+    now: datetime,
+    explain: bool = True,
 ) -> tuple[list[SurfacedNote], list[Item]]:
-    """The standing notes, and the others worth bringing up; see `surface`. Records nothing."""
+    """The standing notes, and the others worth bringing up; see `surface`. Records nothing, and says why
+    only where asked to `explain`."""
     talk = recent_texts[-RECENT_TEXTS:]
     room, standing = STANDING_TOKENS, []
     for note in standing_notes(user_id, now=now, limit=STANDING_NOTES):
@@ -90,7 +96,9 @@ def worth_bringing_up(
     items: list[Item] = []
     if talk and asks_about_user(talk[-1]):
         items += notes_about_user(user_id, now=now, exclude_ids=scope.exclude_ids)
-    elif hits := recall(user_id, talk, top_k=CANDIDATES, scope=scope, least=LEAST_RELEVANCE):
+    elif hits := recall(
+        user_id, talk, top_k=CANDIDATES, scope=scope, least=LEAST_RELEVANCE, explain=explain
+    ):
         items += _relevant(user_id, hits, now)
     return standing, items
 
@@ -101,13 +109,14 @@ def unread_words(
     *,
     exclude_ids: Collection[UUID],
     other_than: UUID | None,
+    explain: bool = True,
 ) -> list[Item]:
     """What the user said in other conversations that nobody has read for notes yet, where it is worth bringing up."""
     unread = unread_scope(user_id, other_than=other_than, exclude_ids=exclude_ids)
     if unread is None:
         return []
     talk = recent_texts[-RECENT_TEXTS:]
-    hits = recall(user_id, talk, top_k=NEWEST_WINDOWS, scope=unread, least=THRESHOLD)
+    hits = recall(user_id, talk, top_k=NEWEST_WINDOWS, scope=unread, least=THRESHOLD, explain=explain)
     return [SurfacedWords(hit, shortened(hit.text, NOTE_TOKENS), hit.score) for hit in hits]
 
 

@@ -101,13 +101,20 @@ class Observed:
 
 
 def recall(
-    user_id: UUID, talk: Sequence[str], *, top_k: int, scope: Scope, least: float = 0.0
+    user_id: UUID,
+    talk: Sequence[str],
+    *,
+    top_k: int,
+    scope: Scope,
+    least: float = 0.0,
+    explain: bool = True,
 ) -> list[Hit]:
     """The documents that matter to the newest message of a talk, at most `top_k`, with a score of at least `least`.
 
     `talk` is oldest first; the last three messages count, the older two as far as the newest leans on them. The
     `score` of the hits, 0..1, is comparable between messages: 0.45 separates what should be brought up from noise.
     `parts` are the log-odds that speak for a hit. What the scope excludes is not found, but nothing worse comes up in its stead.
+    Hits have a `reason` unless nobody is to `explain` them.
     """
     seen = observe(user_id, talk, scope)
     if seen is None:
@@ -130,7 +137,8 @@ def recall(
         occasion = seen.occasions[place] if _by_occasion(spoken) else ""
         found[passage] = Found(passage, round(float(scores[place]), 4), named), Causes(occasion=occasion)
     hits = hits_for(user_id, [one for one, _ in found.values()])
-    return explained(talk[-1], [replace(hit, causes=found[hit.passage_id][1]) for hit in hits])
+    known = [replace(hit, causes=found[hit.passage_id][1]) for hit in hits]
+    return explained(talk[-1], known) if explain else known
 
 
 def scores_of(seen: Observed) -> NDArray[np.float64]:

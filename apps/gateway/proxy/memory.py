@@ -1,0 +1,256 @@
+"""Memory beside a request: which blocks its turns had before, which one is new, and the rows of both. Synchronous."""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from hashlib import sha256
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.utils import timezone
+
+from apps.accounts.access import has_scope
+from apps.accounts.models import APIToken, ProxyMemory, Scope
+from apps.chat.models import Message
+from apps.core.ids import parse_id, uuid7
+from apps.core.text import storable
+from apps.gateway.models import ClientSession, ProxyTurn
+from apps.gateway.proxy.body import MessagesBody
+from apps.gateway.proxy.words import holds_others_words, last_typed, recent_texts, typed_text
+from apps.gateway.sessions import session_for
+from apps.gateway.surfacing import Block, block_for
+from apps.memory.models import Memory, Status
+
+SESSION_HEADERS = ((b"x-izzy-session", ""), (b"x-claude-code-session-id", "claude-code"))
+"""Headers that name a session, and the program whose they are."""
+PROXY = "proxy"
+_NAME = re.compile(r"[\x21-\x7e]{1,150}")
+BEGUN_ANEW = timedelta(hours=1)
+"""After this time a first message that was sent before begins a conversation of its own: no cache holds the old one."""
+TOUCH = timedelta(hours=1)
+QUERY_CHARS = 4_000
+
+
+@dataclass(slots=True)
+class Plan:
+    """What a request gets from memory and leaves there.
+
+    `stored` are the blocks by the place of their message, `shown` what stands in them. `session` is None where it is new;
+    then `copies` are the turns that it takes over from the one that it forks off.
+    """
+
+    token: APIToken
+    body: MessagesBody
+    place: int  # of the newest message of the user
+    client: str
+    name: str  # by which the client calls its session, "" where it does not
+    session: ClientSession | None
+    stored: Mapping[int, str]
+    shown: Sequence[dict[str, Any]]
+    wants_block: bool
+    captures: bool
+    tainted: bool
+    copies: Sequence[ProxyTurn] = ()
+    turn_id: UUID | None = None
+    texts: list[str] = field(default_factory=list)
+
+    @property
+    def key(self) -> str:
+        return self.body.keys[self.place]
+
+    @property
+    def typed(self) -> str:
+        """What the person typed into the newest message."""
+        return str(storable(typed_text(self.body.messages[self.place])))
+
+
+def plan_of(token: APIToken, body: MessagesBody, headers: Mapping[bytes, bytes]) -> Plan | None:
+    """Reads the rows of a request; None where there is nothing of the user's in it."""
+    place = body.newest
+    if place is None or not body.messages[place].content:
+        return None
+    client, name = _named(headers)
+    session, upto = _session(token, body, client, name)
+    turns = {turn.key: turn for turn in session.turns.filter(position__lte=upto)} if session else {}
+    if session is not None and upto < len(body.messages) and not name and not body.previous_reply:
+        session = session if _is_newest(session, upto) else None
+    known = {at: turns[key] for at, key in body.keys.items() if key in turns}
+    _clean(token.user_id, [turn for turn in known.values() if turn.block])
+    typed_at = last_typed(body)
+    looked_for = any(
+        turn.surfaced for at, turn in known.items() if typed_at is not None and at >= typed_at
+    )
+    injects = token.proxy_memory in {ProxyMemory.BOTH, ProxyMemory.INJECT} and _may(token, Scope.READ)
+    captures = token.proxy_memory in {ProxyMemory.BOTH, ProxyMemory.CAPTURE} and _may(token, Scope.WRITE)
+    shown = [entry for turn in known.values() if turn.block for entry in turn.shown]
+    if body.previous_reply:  # the endpoint holds the turns before
+        shown = [entry for turn in turns.values() for entry in turn.shown]
+    return Plan(
+        token=token,
+        body=body,
+        place=place,
+        client=client,
+        name=name,
+        session=session,
+        stored={at: turn.block for at, turn in known.items() if turn.block},
+        shown=shown,
+        wants_block=injects and typed_at is not None and not looked_for,
+        captures=captures,
+        tainted=holds_others_words(body),
+        copies=list(known.values()) if session is None else (),
+        texts=[str(storable(text))[-QUERY_CHARS:] for text in recent_texts(body)],
+    )
+
+
+def new_block(plan: Plan, *, record: bool) -> Block:
+    """The block to add to the newest message; without `record` the notes do not count as brought up."""
+    return block_for(
+        plan.token.user_id,
+        plan.texts,
+        shown=plan.shown,
+        conversation_id=plan.session.conversation_id if plan.session else None,
+        record=record,
+    )
+
+
+@transaction.atomic
+def turn_store(plan: Plan, block: Block | None) -> None:
+    """Stores the session and the turn; `block` is None where none was looked for. Fills in the plan's session and turn."""
+    if plan.session is None:
+        plan.session = _session_make(plan)
+    session, now = plan.session, timezone.now()
+    if block is not None:
+        plan.shown = [*plan.shown, *block.shown]
+    if plan.tainted > session.tainted or now - session.updated_at > TOUCH:
+        session.tainted, session.updated_at = session.tainted or plan.tainted, now
+        session.save(update_fields=["tainted", "updated_at"])
+    if plan.name and not plan.body.previous_reply and block is None and not plan.typed:
+        return
+    turn, created = ProxyTurn.objects.for_user(session.user_id).get_or_create(
+        session=session,
+        key=plan.key,
+        defaults={
+            "user_id": session.user_id,
+            "chain": "" if plan.name else plan.body.chains[-1],
+            "position": len(plan.body.messages),
+            **_values(block),
+        },
+    )
+    if not created and block is not None and not turn.surfaced:
+        ProxyTurn.objects.for_user(session.user_id).filter(pk=turn.pk).update(**_values(block))
+    plan.turn_id = turn.pk
+
+
+def _values(block: Block | None) -> dict[str, Any]:
+    if block is None:
+        return {}
+    return {"block": block.text, "shown": list(block.shown), "surfaced": True}
+
+
+def _session_make(plan: Plan) -> ClientSession:
+    user_id = plan.token.user_id
+    session = session_for(
+        user_id=user_id,
+        surface=ClientSession.Surface.PROXY,
+        client=plan.client,
+        key=_key(plan.name, plan.token) if plan.name else f"chain-{uuid7()}",
+        token=plan.token,
+    )
+    ProxyTurn.objects.bulk_create(
+        ProxyTurn(
+            user_id=user_id,
+            session=session,
+            key=turn.key,
+            position=turn.position,
+            block=turn.block,
+            shown=turn.shown,
+            surfaced=turn.surfaced,
+        )
+        for turn in plan.copies
+    )
+    return session
+
+
+def _named(headers: Mapping[bytes, bytes]) -> tuple[str, str]:
+    """The program, and what it calls its session ("" where it does not)."""
+    agent = headers.get(b"user-agent", b"").lower()
+    guess = "claude-code" if agent.startswith(b"claude-cli") else PROXY
+    for header, client in SESSION_HEADERS:
+        if value := headers.get(header, b"").strip():
+            name = value.decode("latin-1")
+            fits = _NAME.fullmatch(name)
+            return client or guess, name if fits else sha256(value).hexdigest()
+    return guess, ""
+
+
+def _key(name: str, token: APIToken) -> str:
+    return f"{name}@{token.pk.hex}"
+
+
+def _may(token: APIToken, scope: Scope) -> bool:
+    return has_scope(token, scope) or has_scope(token, Scope.PROXY)
+
+
+def _session(
+    token: APIToken, body: MessagesBody, client: str, name: str
+) -> tuple[ClientSession | None, int]:
+    """The session, and up to how many messages the request agrees with it."""
+    whole = len(body.messages)
+    if name:
+        sessions = ClientSession.objects.for_user(token.user_id).filter(
+            surface=ClientSession.Surface.PROXY, client=client, key=_key(name, token)
+        )
+        return sessions.first(), _ALL
+    turns = ProxyTurn.objects.owned_by(token.user_id).filter(session__token=token)
+    if body.previous_reply:
+        found = turns.filter(reply_id=body.previous_reply[:128]).select_related("session").first()
+        return (found.session, _ALL) if found else (None, 0)
+    rows = turns.filter(chain__in=body.chains).select_related("session").order_by("-position", "pk")
+    turn = rows.first()
+    if turn is None:
+        return None, 0
+    is_first = turn.position == whole and all(one.role != "assistant" for one in body.messages)
+    if is_first and timezone.now() - turn.created_at > BEGUN_ANEW:
+        return None, 0
+    return turn.session, turn.position
+
+
+_ALL = 2**31 - 1
+
+
+def _is_newest(session: ClientSession, position: int) -> bool:
+    """Whether nothing came in the session after the request of so many messages; what goes on from an older one is a fork."""
+    return not session.turns.filter(position__gt=position).exists()
+
+
+def _clean(user_id: UUID, turns: Collection[ProxyTurn]) -> None:
+    """Takes lines out of blocks whose notes or messages were deleted since, for good: their bytes stay the same from then on."""
+    entries = [entry for turn in turns for entry in turn.shown]
+    notes = {parse_id(entry["id"]) for entry in entries if "source" not in entry}
+    words = {parse_id(entry["id"]) for entry in entries if "source" in entry}
+    kept = Memory.objects.owned_by(user_id).filter(pk__in=notes).exclude(status=Status.DELETED)
+    there = set(kept.values_list("pk", flat=True))
+    if words:
+        messages = Message.objects.owned_by(user_id).filter(pk__in=words, conversation__deleted_at=None)
+        there |= set(messages.values_list("pk", flat=True))
+    if there >= notes | words:
+        return
+    for turn in turns:
+        stays = [parse_id(entry["id"]) in there for entry in turn.shown]
+        if not all(stays):
+            turn.block, turn.shown = (
+                _without(turn.block, stays),
+                [entry for entry, kept in zip(turn.shown, stays, strict=True) if kept],
+            )
+            turn.save(update_fields=["block", "shown"])
+
+
+def _without(block: str, stays: Sequence[bool]) -> str:
+    """A block with some of its lines: an opening tag, a heading, a line for each entry, a closing tag."""
+    first, heading, *lines, last = block.split("\n")
+    if not any(stays) or len(lines) != len(stays):
+        return ""
+    kept = [line for line, stay in zip(lines, stays, strict=True) if stay]
+    return "\n".join([first, heading, *kept, last])
