@@ -10,6 +10,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from apps.accounts.selectors import preferences_for
+from apps.core.db.writing import precompute
 from apps.core.ids import parse_id
 from apps.core.text import estimate_tokens
 from apps.gateway.models import ClientSession
@@ -83,10 +84,13 @@ def block_for(
     if not preferences_for(user_id).use_memory:
         return Block()
     now, known = timezone.now(), _known(user_id, list(shown))
-    standing, items = worth_bringing_up(user_id, recent_texts, exclude_ids=known, now=now, explain=False)
-    items += unread_words(
-        user_id, recent_texts, exclude_ids=known, other_than=conversation_id, explain=False
-    )
+    with precompute():  # both look for the same
+        standing, items = worth_bringing_up(
+            user_id, recent_texts, exclude_ids=known, now=now, explain=False
+        )
+        items += unread_words(
+            user_id, recent_texts, exclude_ids=known, other_than=conversation_id, explain=False
+        )
     surfaced = compose(items, standing, now=now, budget=BUDGET_TOKENS - ELEMENT_TOKENS)
     if record:
         surfaced_record(user_id=user_id, surfaced=surfaced)

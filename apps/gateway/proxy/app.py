@@ -122,7 +122,7 @@ class _Exchange:
             plan = prepared.plan
             storing = None
             if plan is not None:
-                block = await _block(plan, record=not prepared.counts)
+                block = await _block(plan)
                 texts = dict(plan.stored)
                 if block is not None and block.text and plan.place not in texts:
                     texts[plan.place] = block.text
@@ -202,14 +202,14 @@ def _answered(response: httpx.Response) -> list[tuple[bytes, bytes]]:
     return [(name, value) for name, value in pairs if name not in NOT_ANSWERED | named]
 
 
-async def _block(plan: Plan, *, record: bool) -> Block | None:
+async def _block(plan: Plan) -> Block | None:
     """What to bring up; None where nothing was looked for, or not in time."""
     if not plan.wants_block:
         return None
     try:
         async with asyncio.timeout(MEMORY_SECONDS):
             await _settled(plan)
-            return await in_db(new_block, plan, record=record)
+            return await in_db(new_block, plan)
     except TimeoutError:
         logger.warning("memory took too long: a request passes without a new block")
     except Exception:

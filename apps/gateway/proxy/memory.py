@@ -20,8 +20,9 @@ from apps.gateway.models import ClientSession, ProxyTurn
 from apps.gateway.proxy.body import MessagesBody
 from apps.gateway.proxy.words import holds_others_words, last_typed, recent_texts, typed_text
 from apps.gateway.sessions import session_for
-from apps.gateway.surfacing import Block, block_for
+from apps.gateway.surfacing import Block, block_for, shown_notes
 from apps.memory.models import Memory, Status
+from apps.memory.notes.changes import access_record
 
 SESSION_HEADERS = ((b"x-izzy-session", ""), (b"x-claude-code-session-id", "claude-code"))
 """Headers that name a session, and the program whose they are."""
@@ -104,14 +105,14 @@ def plan_of(token: APIToken, body: MessagesBody, headers: Mapping[bytes, bytes])
     )
 
 
-def new_block(plan: Plan, *, record: bool) -> Block:
-    """The block to add to the newest message; without `record` the notes do not count as brought up."""
+def new_block(plan: Plan) -> Block:
+    """The block to add to the newest message. `turn_store` notes that it was brought up."""
     return block_for(
         plan.token.user_id,
         plan.texts,
         shown=plan.shown,
         conversation_id=plan.session.conversation_id if plan.session else None,
-        record=record,
+        record=False,
     )
 
 
@@ -123,6 +124,8 @@ def turn_store(plan: Plan, block: Block | None) -> None:
     session, now = plan.session, timezone.now()
     if block is not None:
         plan.shown = [*plan.shown, *block.shown]
+        notes = [key for key, _ in shown_notes(block.shown) if key is not None]
+        access_record(user_id=plan.token.user_id, memory_ids=notes)
     if plan.tainted > session.tainted or now - session.updated_at > TOUCH:
         session.tainted, session.updated_at = session.tainted or plan.tainted, now
         session.save(update_fields=["tainted", "updated_at"])

@@ -23,6 +23,7 @@ import numpy as np
 from django.utils import timezone
 from numpy.typing import NDArray
 
+from apps.core.db.writing import once
 from apps.search.backends import Head
 from apps.search.causes import explained
 from apps.search.documents import Causes, Hit, Scope
@@ -155,7 +156,7 @@ def scores_of(seen: Observed) -> NDArray[np.float64]:
 
 def observe(user_id: UUID, talk: Sequence[str], scope: Scope) -> Observed | None:
     """The evidence for the documents within a scope; None where there is nothing to look for or in."""
-    question = _question(user_id, talk)
+    question = once(_question, user_id, tuple(talk))
     if question is None:
         return None
     everything = replace(scope, exclude_ids=())
