@@ -238,8 +238,7 @@ WORDLESS = frozenset(
         sessions.session session_data
     """)
 )
-"""Columns in which no word of a note can stand: hashes, codes, ids, names of models, the instance's own; what goes with the
-text that it is made of, or with its row (a note's folded text, packed numbers); sessions, which their app unpacks."""
+"""Columns without words of a note: hashes, codes, ids; what goes with its text or row; sessions, which their app unpacks."""
 
 
 def model_of(column: str) -> type[models.Model]:
@@ -328,8 +327,7 @@ _STAYS = {Rule.KEEP, Rule.OFFER}
 
 
 def find(trace: Trace, rules: Collection[Rule] = tuple(Rule)) -> tuple[Trace, dict[str, list[Any]]]:
-    """The trace with what is its own alone and the ids that stand for it; and by column the rows that name what is purged
-    or quote it, in places of these rules."""
+    """The trace with what is its own alone and the ids that stand for it; and `look` in places of these rules."""
     shared = Fragments()
     for place in PLACES:
         if place.rule != Rule.KEEP:
