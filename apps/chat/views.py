@@ -23,6 +23,7 @@ from apps.chat.models import Conversation
 from apps.chat.stream.snapshot import snapshot
 from apps.chat.templatetags.conversation_groups import conversation_groups
 from apps.core.errors import InvalidInput, IzzyError, NotFound
+from apps.core.registries import undecided
 from apps.core.text import clean_text
 
 MAX_QUERY_CHARS = 200
@@ -121,7 +122,7 @@ def conversation_restore(request: HttpRequest, conversation_id: str) -> HttpResp
 @require_GET
 def news(request: HttpRequest) -> JsonResponse:
     """News for any page: whether the sidebar's list has changed (`stamp` is another then), and the questions for whose answer
-    a build waits, with the seconds left."""
+    a build waits, with the seconds left, and how much else waits for a decision."""
     rows, _ = conversations_page(_user_id(request))
     groups = conversation_groups(rows, timezone.get_current_timezone_name())
     listed = [
@@ -138,7 +139,9 @@ def news(request: HttpRequest) -> JsonResponse:
         }
         for question, left in questions_pressing(_user_id(request))
     ]
-    return JsonResponse({"stamp": hashlib.sha256(json.dumps(listed).encode()).hexdigest(), "asks": asks})
+    waiting = sum(count(_user_id(request)) for count in undecided.values())
+    stamp = hashlib.sha256(json.dumps(listed).encode()).hexdigest()
+    return JsonResponse({"stamp": stamp, "asks": asks, "waiting": waiting})
 
 
 def _page(request: HttpRequest, shown: Conversation | None) -> dict[str, Any]:

@@ -40,6 +40,9 @@ choices: Registry[Callable[[], list[tuple[str, str]]]] = Registry()
 warmups: Registry[Callable[[], None]] = Registry()
 """name -> fn(): slow imports and loads, run once in the background after the web process has begun to answer."""
 
+undecided: Registry[Callable[[UUID], int]] = Registry()
+"""name -> fn(user_id) -> how much waits for the user's yes or no on a page; the sidebar counts it on every page."""
+
 owners: Registry[Callable[[UUID, UUID], bool]] = Registry()
 """name (`conversation`) -> fn(user_id, id) -> whether the user has a row of that kind with this id; for ids that point
 to the right."""

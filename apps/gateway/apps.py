@@ -9,10 +9,10 @@ class GatewayConfig(AppConfig):
 
     def ready(self) -> None:
         from apps.core.jobs.worker import register_sweep
-        from apps.core.registries import batch_deleters, warmups
+        from apps.core.registries import batch_deleters, undecided, warmups
         from apps.gateway.hooks.capture import unanswered_keep
         from apps.gateway.mcp import http
-        from apps.gateway.mcp.approvals import calls_prune
+        from apps.gateway.mcp.approvals import calls_prune, calls_undecided
         from apps.gateway.proxy import upstream
         from apps.gateway.proxy.ledger import spending_prune
         from apps.gateway.proxy.rows import turns_prune, user_turns_thin
@@ -26,3 +26,4 @@ class GatewayConfig(AppConfig):
         batch_deleters.register("gateway", user_turns_thin)
         warmups.register("mcp", http.warm_up)
         warmups.register("proxy", upstream.warm_up)
+        undecided.register("calls of programs", calls_undecided)

@@ -2,9 +2,10 @@
 
 import json
 import os
+import sqlite3
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -83,6 +84,11 @@ class Site:
         )
         answer.raise_for_status()
         return answer.json() if answer.content else None
+
+    def execute(self, sql: str, *values: str) -> None:
+        """Changes rows, as another process does."""
+        with closing(sqlite3.connect(self.server.folder / "izzy.sqlite3", timeout=60)) as rows, rows:
+            rows.execute(sql, values)
 
     def make(self, name: str, main: str = "", who: str = "alice", **more: Any) -> Any:
         """A capability of the user's; one with hosts or secrets is approved."""

@@ -127,6 +127,11 @@ def calls_waiting(user_id: UUID) -> list[Asked]:
     ]
 
 
+def calls_undecided(user_id: UUID) -> int:
+    """How many wait."""
+    return _in_force(user_id).filter(decision="").count()
+
+
 def calls_prune() -> None:
     """Sweep: removes calls of which nothing holds any more."""
     since = timezone.now() - LASTS

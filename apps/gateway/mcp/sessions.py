@@ -3,7 +3,7 @@
 import asyncio
 import contextvars
 from collections import OrderedDict
-from collections.abc import MutableMapping
+from collections.abc import Callable, MutableMapping
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -23,6 +23,32 @@ SESSIONS_PER_USER = 50
 IDLE_SECONDS = 1800.0
 HEADER = b"mcp-session-id"
 CALLER = "izzy.caller"
+
+
+class Answer:
+    """`send` of a request: `on_session` hears of the session that the answer names, and it can be ended in the middle."""
+
+    def __init__(self, send: Any, on_session: Callable[[bytes], None]) -> None:
+        self._send = send
+        self._on_session = on_session
+        self._started = self._complete = False
+
+    async def __call__(self, message: MutableMapping[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            self._started = True
+            session = dict(message["headers"]).get(HEADER)
+            if session is not None and message["status"] < 400:
+                self._on_session(session)
+        elif not message.get("more_body", False):
+            self._complete = True
+        await self._send(message)
+
+    async def end(self) -> None:
+        """Raises NotAuthenticated where nothing was sent yet."""
+        if not self._started:
+            raise NotAuthenticated
+        if not self._complete:
+            await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 class Sessions:
@@ -51,7 +77,12 @@ class Sessions:
         scope = {**scope, "user": _principal(caller), CALLER: caller}
         try:
             with following(caller.user_id), _held(caller) as ended:
-                await self._until(ended, scope, receive, self._noticing(caller, named, send))
+                answer = Answer(
+                    send, lambda session: self._add(session, caller) if named is None else None
+                )
+                await self._until(ended, scope, receive, answer)
+                if ended.is_set():
+                    await answer.end()
         except IzzyError as error:
             raise Refused(error) from None
         finally:
@@ -74,18 +105,6 @@ class Sessions:
                 await asyncio.wait({serving})
         if not serving.cancelled():
             serving.result()
-
-    def _noticing(self, caller: Caller, named: bytes | None, send: Any) -> Any:
-        """`send` that remembers the session which an answer opens."""
-
-        async def noticing(message: dict[str, Any]) -> None:
-            if message["type"] == "http.response.start" and named is None and message["status"] < 400:
-                opened = dict(message["headers"]).get(HEADER)
-                if opened is not None:
-                    self._add(opened, caller)
-            await send(message)
-
-        return noticing
 
     def _add(self, session: bytes, caller: Caller) -> None:
         self._open[session] = caller

@@ -7,6 +7,7 @@ const HIDDEN_EVERY = 15000;
 const ROWS_PER_PAGE = 40;
 
 let asks = []; // each with `until`, by this page's clock
+let waiting = 0; // calls of programs that wait for a yes
 let baseTitle = document.title;
 let stamp = null;
 let timer = null;
@@ -35,6 +36,7 @@ async function look() {
 
 async function show(news) {
   asks = news.asks.map((ask) => ({ ...ask, until: performance.now() + ask.seconds * 1000 }));
+  waiting = news.waiting;
   draw();
   const changed = stamp !== null && stamp !== news.stamp;
   if (!changed || (await reloadSidebar())) stamp = news.stamp;
@@ -57,8 +59,8 @@ function draw() {
   const known = new Map([...box.children].map((element) => [element.dataset.ask, element]));
   box.replaceChildren(...shown.map((ask) => known.get(ask.id) ?? banner(ask)));
   const count = document.getElementById("asks-count");
-  count.textContent = asks.length || "";
-  count.title = asks.length ? "A build waits for your answer" : "";
+  count.textContent = asks.length + waiting || "";
+  count.title = asks.length ? "A build waits for your answer" : waiting ? "A call of a program waits for your yes" : "";
   showTitle();
   tick();
 }
