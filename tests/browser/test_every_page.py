@@ -70,6 +70,7 @@ def parameters(ids: dict[str, str]) -> dict[str, str]:
         "signed": ids["signed_link"],
         "pk": ids["token"],
         "grant_id": ids["grant"],
+        "call_id": ids["waiting_call"],
         "name": "model",
     }
     return own | more | rest
