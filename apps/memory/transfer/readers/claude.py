@@ -40,6 +40,9 @@ _SPOKEN = {"text", "voice_note"}
 def matches(upload: Upload) -> bool:
     found = sketches(upload)
     known = _TALK | _MEMORY | {"prompt_template", "item.prompt_template"}
+    empty = {name.rpartition("/")[2] for name, keys in found.items() if keys == {"["}}
+    if "conversations.json" in empty and any(name.endswith("users.json") for name in found):
+        return True
     return any(
         known & keys or keys >= _MANIFEST or keys >= {"uuid", *_DESIGN} for keys in found.values()
     )

@@ -99,50 +99,46 @@ def _memory(pages: list[Document]) -> Iterator[Read]:
             read_pages[document.name] = document, page, content_key("topic", document.stem, page.body)
         elif page.body.strip():
             yield from _index(document, page, {each.base for each in pages})
-    for name, (document, page, key) in read_pages.items():
-        body = page.body.strip()
-        description = page.first("description")
-        if not body and not description:
-            yield Skipped(name, "The file is empty.")
-            continue
-        metadata = fields_in(page.front.get("metadata"))
-        typed = page.first("type") or text_of(metadata.get("type"))
-        title = name_of(page.first("name") or document.stem)
-        content = joined(
-            [f"{title}: {description}" if description and description not in body else title, body]
-        )
-        tags = tags_of(["claude-code", typed], page.front.get("tags"))
-        created = page.moment("created", "created_at") or first_moment(metadata, "created")
-        updated = (
-            page.moment("modified", "updated")
-            or first_moment(metadata, "modified", "updated")
-            or document.modified
-        )
-        yield from notes_of(
-            name,
-            key,
-            content,
-            kind=kind_of(typed),
-            tags=tags,
-            created_at=created or updated,
-            updated_at=updated,
-        )
-        folder = name.rpartition("/")[0]
-        stems = {
-            (other.rpartition("/")[0], each.stem.casefold()): its
-            for other, (each, _, its) in read_pages.items()
-        }
-        stems |= {
-            (other.rpartition("/")[0], text.first("name").casefold()): its
-            for other, (_, text, its) in read_pages.items()
-        }
-        for target in sorted(
-            {target for _, target in marks_of(body).relations}
-            | {f[:-3] for f, _ in _POINTER.findall(body) if f}
-        ):
-            other = stems.get((folder, target.rpartition("/")[2].casefold()))
+    keys = {
+        (_folder(name), document.stem.casefold()): key for name, (document, _, key) in read_pages.items()
+    }
+    keys |= {
+        (_folder(name), page.first("name").casefold()): key
+        for name, (_, page, key) in read_pages.items()
+    }
+    for document, page, key in read_pages.values():
+        yield from _topic(document, page, key)
+        files = {f"{file}"[:-3] for file, _ in _POINTER.findall(page.body) if file}
+        for target in sorted({target for _, target in marks_of(page.body).relations} | files):
+            other = keys.get((_folder(document.name), target.rpartition("/")[2].casefold()))
             if other and other != key:
-                yield ForeignEdge(place=name, source=key, target=other)
+                yield ForeignEdge(place=document.name, source=key, target=other)
+
+
+def _folder(name: str) -> str:
+    return name.rpartition("/")[0]
+
+
+def _topic(document: Document, page: Markdown, key: str) -> Iterator[Read]:
+    body, description = page.body.strip(), page.first("description")
+    if not body and not description:
+        yield Skipped(document.name, "The file is empty.")
+        return
+    metadata = fields_in(page.front.get("metadata"))
+    typed = page.first("type") or text_of(metadata.get("type"))
+    title = name_of(page.first("name") or document.stem)
+    headed = f"{title}: {description}" if description and description not in body else title
+    created = page.moment("created", "created_at") or first_moment(metadata, "created")
+    updated = (
+        page.moment("modified", "updated")
+        or first_moment(metadata, "modified", "updated")
+        or document.modified
+    )
+    values: dict[str, Any] = {"created_at": created or updated, "updated_at": updated}
+    tags = tags_of(["claude-code", typed], page.front.get("tags"))
+    yield from notes_of(
+        document.name, key, joined([headed, body]), kind=kind_of(typed), tags=tags, **values
+    )
 
 
 def _index(document: Document, page: Markdown, present: set[str]) -> Iterator[Read]:

@@ -4,10 +4,12 @@ from collections.abc import Iterator
 
 from apps.core.errors import InvalidInput, IzzyError
 
-from ..records import Read, Reader, Upload, Wrong
-from .archives import documents
+from ..records import ForeignMessage, Read, Reader, Upload, Wrong, content_key
+from .archives import Document, documents
 from .encoding import json_items, json_lines, json_whole, sketch, sketches
+from .fields import fields_in, first_moment, joined, key_of, text_of
 from .lists import CONTENT, LISTS, list_in, memory_of
+from .talk import conversation, messages_of
 
 _PREFIXES = ("item", *(f"{name}.item" for name in LISTS))
 
@@ -32,7 +34,10 @@ def read(upload: Upload) -> Iterator[Read]:
         keys = sketch(document)
         if not keys:
             continue
-        if "[" in keys:
+        if keys >= {"item.role", "item.content"}:
+            understood = True
+            yield _messages(document)
+        elif "[" in keys:
             understood = True
             for number, entry in enumerate(json_items(document), start=1):
                 yield from memory_of(f"{document.name}, entry {number}", entry)
@@ -46,6 +51,25 @@ def read(upload: Upload) -> Iterator[Read]:
                 yield from [entry] if isinstance(entry, Wrong) else memory_of(place, entry)
     if not understood:
         raise InvalidInput("This JSON holds no list of memories.")
+
+
+def _messages(document: Document) -> Read:
+    """A bare list of messages, as programs send it to a model: one conversation."""
+    said: list[ForeignMessage] = []
+    for number, entry in enumerate(json_items(document)):
+        fields = fields_in(entry)
+        content = fields.get("content")
+        parts = (
+            [fields_in(part).get("text") for part in content] if isinstance(content, list) else [content]
+        )
+        words, role = joined([text_of(part) for part in parts]), text_of(fields.get("role"))
+        created = first_moment(fields, "created_at", "timestamp")
+        if role in {"user", "assistant"}:
+            key = key_of(fields.get("id"), f"{number}", role, words)
+            said += messages_of(key, "user" if role == "user" else "assistant", words, created)
+    return conversation(
+        document.name, content_key(*(message.key for message in said)), document.stem, said
+    )
 
 
 reader = Reader(

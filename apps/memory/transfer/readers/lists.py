@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..records import Read, Skipped, Wrong, content_key
@@ -90,34 +90,24 @@ def memory_of(place: str, entry: object) -> Iterator[Read]:
         yield Skipped(place, "It has no text.")
         return
     state = text_of(fields.get("state") or fields.get("status")).lower()
-    if fields.get("enabled") is False or fields.get("is_deleted") is True or state in _DONE:
+    off = fields.get("enabled") is False or fields.get("is_deleted") is True or fields.get("deleted_at")
+    if off or state in _DONE:
         yield Skipped(place, "It was switched off or deleted there.")
-        return
-    if fields.get("deleted_at"):
-        yield Skipped(place, "It was deleted there.")
         return
     title = first_text(fields, "title")
     body = f"{title}\n\n{content}" if title and not content.startswith(title) else content
     times = fields_in(fields.get("timestamps")) or fields
     types = [fields.get("type"), metadata.get("type"), fields.get("kind"), metadata.get("kind")]
     kind = next((found for found in map(kind_of, types) if found), None)
-    categories = [
-        fields.get("categories"),
-        metadata.get("categories"),
-        fields.get("category"),
-        metadata.get("category"),
-    ]
+    tags = [each.get(name) for name in ("tags", "categories", "category") for each in (fields, metadata)]
     yield from notes_of(
         place,
         key_of(fields.get("id") or fields.get("uuid") or fields.get("memory_id"), body),
         body,
         kind=kind,
-        tags=tags_of(fields.get("tags"), metadata.get("tags"), *categories),
-        archived=bool(
-            state in {"archived", "paused"}
-            or fields.get("archived_at")
-            or fields.get("archived") is True
-        ),
+        tags=tags_of(*tags),
+        archived=state in {"archived", "paused"}
+        or bool(fields.get("archived_at") or fields.get("archived")),
         created_at=first_moment(times, *CREATED) or first_moment(metadata, *CREATED),
         updated_at=first_moment(times, *UPDATED) or first_moment(metadata, *UPDATED),
         valid_to=first_moment(fields, "expiration_date", "expires_at", "valid_to", "invalid_at"),
@@ -133,6 +123,7 @@ class Line:
     text: str
     headings: tuple[str, ...] = ()
     date: str = ""
+    outside: bool = False  # of the list: what the assistant says before or after it
 
 
 _BULLET = re.compile(r"^(\s*)(?:[-*•‣◦▪–—·+]|\(?\d{1,4}[.)]|\[[ xX]\])\s+(?:\[[ xX]\]\s+)?(.*)$")
@@ -156,6 +147,7 @@ def lines_of(text: str) -> list[Line]:
     ]
     bulleted = sum(bool(_BULLET.match(line)) for _, line in raw) >= 2
     found: list[Line] = []
+    bullets: set[int] = set()
     heading = ""
     joins = False  # whether the line before may go on in this one
     for number, line in raw:
@@ -167,12 +159,11 @@ def lines_of(text: str) -> list[Line]:
         elif title or (
             bulleted and not bullet and stripped.endswith((":", "：")) and not line[0].isspace()
         ):
-            heading, joins = (
-                (next(filter(None, title.groups())) if title else stripped).strip(" :：*"),
-                False,
-            )
+            heading, joins = next(filter(None, title.groups())) if title else stripped, False
+            heading = "" if not title and len(heading.split()) > 4 else heading.strip(" :：*")
         elif bullet:
             found.append(Line(number, bullet[2].strip(), (heading,) if heading else ()))
+            bullets.add(number)
             joins = True
         elif joins and found and _goes_on(found[-1].text, line, bulleted):
             last = found[-1]
@@ -180,7 +171,15 @@ def lines_of(text: str) -> list[Line]:
         else:
             found.append(Line(number, stripped, (heading,) if heading else ()))
             joins = True
+    if bulleted:
+        found = _inside(found, bullets)
     return [_dated(line) for line in found if line.text]
+
+
+def _inside(found: list[Line], bullets: set[int]) -> list[Line]:
+    """The lines, those before the first and after the last bullet marked as outside."""
+    first, last = min(bullets), max(bullets)
+    return [replace(line, outside=not first <= line.number <= last) for line in found]
 
 
 def _goes_on(before: str, line: str, bulleted: bool) -> bool:
@@ -212,6 +211,9 @@ def noted_lines(name: str, text: str, **values: Any) -> Iterator[Read]:
         place = f"{name}, line {line.number}"
         content = text_of(line.text)
         key = content_key("memory", " ".join(content.casefold().split()))
+        if line.outside:
+            yield Skipped(place, "This line stands before or after the list.")
+            continue
         if key in seen:
             yield Skipped(place, "The same memory stands above.")
             continue

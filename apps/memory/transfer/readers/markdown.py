@@ -51,7 +51,11 @@ def matches(upload: Upload) -> bool:
     try:
         listed = documents(upload)
         if len(listed) > 1 or upload.head(2) == b"PK":
-            return any(document.suffix in SUFFIXES for document in listed)
+            return (
+                any(document.suffix in SUFFIXES for document in listed)
+                or (bool(listed)
+                and all(document.suffix == ".txt" for document in listed))
+            )
         if sketch(listed[0]):
             return False
         beginning = listed[0].head(2**16).decode("utf-8", "ignore").replace("\r\n", "\n")
@@ -133,37 +137,36 @@ def _page(found: _Page, pages: dict[str, _Page], known: dict[str, str]) -> Itera
         page.first("description"),
         markdown=bool(page.first("title")) or document.suffix in SUFFIXES,
     )
-    linked = sorted(
-        {
-            (relation, known[name])
-            for relation, target in marks.relations
-            if (name := _target(target)) in known
-        }
-    )
-    linked = [(relation, name) for relation, name in linked if name in pages and name != document.name]
     yield from notes_of(
         document.name, found.key, prose, tags=tags_of(tags, marks.tags), **_fields(page), **shared
     )
+    seen: set[str] = set()
     for observation in marks.observations:
         place = f"{document.name}, line {page.line + observation.line}"
-        said = (
-            observation.text
-            if title.casefold() in observation.text.casefold()
-            else f"{title}: {observation.text}"
-        )
-        key = content_key(
-            "observation",
-            found.key if not page.first("permalink") else title,
-            observation.category,
-            observation.text,
-        )
-        of_line = tags_of([observation.category], observation.tags, tags)
-        yield from notes_of(place, key, said, kind=kind_of(observation.category), tags=of_line, **shared)
-        yield ForeignEdge(place=place, source=key, target=found.key, relation="elaborates")
-    for relation, name in linked:
-        yield ForeignEdge(
-            place=document.name, source=found.key, target=pages[name].key, relation=relation_of(relation)
-        )
+        headed = title.casefold() in observation.text.casefold()
+        said = observation.text if headed else f"{title}: {observation.text}"
+        key = content_key("observation", title, observation.category, observation.text)
+        if key not in seen:
+            seen.add(key)
+            of_line = tags_of([observation.category], observation.tags, tags)
+            yield from notes_of(
+                place, key, said, kind=kind_of(observation.category), tags=of_line, **shared
+            )
+            yield ForeignEdge(place=place, source=key, target=found.key, relation="elaborates")
+    yield from _links(found, marks, pages, known)
+
+
+def _links(found: _Page, marks: Marks, pages: dict[str, _Page], known: dict[str, str]) -> Iterator[Read]:
+    """Edges to the pages that links lead to; a link that leads nowhere stays text."""
+    named = {(relation, known.get(_target(target), "")) for relation, target in marks.relations}
+    for relation, name in sorted(named):
+        if name in pages and name != found.document.name:
+            yield ForeignEdge(
+                place=found.document.name,
+                source=found.key,
+                target=pages[name].key,
+                relation=relation_of(relation),
+            )
 
 
 def _target(link: str) -> str:

@@ -66,8 +66,10 @@ def read(upload: Upload) -> Iterator[Read]:
     relations: list[tuple[str, str, str, str]] = []
     understood = 0
     for document in documents(upload):
-        if not sketch(document):
+        keys = sketch(document)
+        if not keys:
             continue
+        understood += keys >= _GRAPH
         for place, entry in _entries(document):
             if isinstance(entry, Wrong):
                 yield entry

@@ -14,6 +14,8 @@ from .encoding import SAMPLE_BYTES, encoding_of, open_text, sketch
 from .fields import category_of, joined, key_of, kind_of, moment, notes_of, tags_of, text_of
 
 SEPARATORS = ",;\t|"
+_SEPARATOR = re.compile(r"\ufeff?sep=([,;\t|])\s*$", re.MULTILINE)  # how Excel names it in a first line
+_NO_SEPARATOR = "\x1f"  # for lines that are no rows: their commas belong to their text
 MAX_FIELD_CHARS = 4_000_000
 _COLUMNS = {
     "content": "content text memory memories note notes fact body value memo message inhalt notiz erinnerung texte contenu "
@@ -71,7 +73,11 @@ def read(upload: Upload) -> Iterator[Read]:
         sample = document.head(SAMPLE_BYTES)
         separator = _separator(sample.decode(encoding_of(sample), "replace"))
         with open_text(document) as file:
-            lines = (line.replace("\x00", "\ufffd").lstrip("\ufeff") for line in file)
+            lines = (
+                line.replace("\x00", "\ufffd").lstrip("\ufeff")
+                for line in file
+                if not _SEPARATOR.match(line)
+            )
             yield from _rows(
                 document.name, csv.reader(lines, delimiter=separator, strict=True, skipinitialspace=True)
             )
@@ -79,6 +85,8 @@ def read(upload: Upload) -> Iterator[Read]:
 
 def _separator(sample: str) -> str:
     """The sign that parts the columns: the one that the first lines hold equally often, or the first line most often."""
+    if told := _SEPARATOR.match(sample):
+        return told[1]
     lines = [re.sub(r'"[^"]*"', "", line) for line in sample.splitlines()[:20] if line.strip()]
     if not lines:
         return ","
@@ -88,7 +96,12 @@ def _separator(sample: str) -> str:
         return counts[0] > 0 and len(set(counts)) == 1, counts[0]
 
     best = max(SEPARATORS, key=score)
-    return best if best in lines[0] else ","
+    if best not in lines[0]:
+        return ","
+    named = (
+        "content" in _header(next(csv.reader([lines[0].lstrip("\ufeff")], delimiter=best), [])).values()
+    )
+    return best if named or score(best)[0] or len(lines) == 1 else _NO_SEPARATOR
 
 
 def _header(cells: list[str]) -> dict[int, str]:
