@@ -163,7 +163,10 @@ def pieces(text: str, limit: int) -> list[str]:
 
 
 def notes_of(place: str, key: str, content: str, **values: Any) -> Iterator[ForeignNote]:
-    """The note, or several, numbered, where the text is longer than a note may be."""
+    """The note, or several, numbered, where the text is longer than a note may be. A validity that ends before it begins
+    has no beginning."""
+    if (begin := values.get("valid_from")) and (end := values.get("valid_to")) and end <= begin:
+        values["valid_from"] = None
     for number, part in enumerate(pieces(content, MAX_CONTENT_CHARS)):
         where = f"{place}, part {number + 1}" if number else place
         yield ForeignNote(

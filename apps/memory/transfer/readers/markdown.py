@@ -7,6 +7,8 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from apps.core.errors import InvalidInput, IzzyError
+from apps.core.text import truncated
+from apps.memory.occasions.phrases import MAX_OCCASION_CHARS, MAX_OCCASIONS
 
 from ..records import ForeignEdge, Read, Reader, Skipped, Upload, Wrong, content_key
 from .archives import Document, documents
@@ -51,11 +53,8 @@ def matches(upload: Upload) -> bool:
     try:
         listed = documents(upload)
         if len(listed) > 1 or upload.head(2) == b"PK":
-            return (
-                any(document.suffix in SUFFIXES for document in listed)
-                or (bool(listed)
-                and all(document.suffix == ".txt" for document in listed))
-            )
+            texts = bool(listed) and all(document.suffix == ".txt" for document in listed)
+            return texts or any(document.suffix in SUFFIXES for document in listed)
         if sketch(listed[0]):
             return False
         beginning = listed[0].head(2**16).decode("utf-8", "ignore").replace("\r\n", "\n")
@@ -131,12 +130,9 @@ def _page(found: _Page, pages: dict[str, _Page], known: dict[str, str]) -> Itera
     created = page.moment(*_CREATED) or (moment(dated[0]) if dated else None) or updated
     shared: dict[str, Any] = {"created_at": created, "updated_at": updated}
     tags = tags_of(page.front.get("tags"), page.front.get("tag"), page.front.get("keywords"))
-    prose = _content(
-        title,
-        marks,
-        page.first("description"),
-        markdown=bool(page.first("title")) or document.suffix in SUFFIXES,
-    )
+    of_izzy = {"trust", "importance", "occasions"} <= page.front.keys()  # its own notes have no titles
+    own = marks.prose.strip().removesuffix("## Relations").strip() if of_izzy else ""
+    prose = own or _content(title, marks, page.first("description"))
     yield from notes_of(
         document.name, found.key, prose, tags=tags_of(tags, marks.tags), **_fields(page), **shared
     )
@@ -173,7 +169,7 @@ def _target(link: str) -> str:
     return re.sub(r"\.(md|markdown)$", "", link.strip().lstrip("/"), flags=re.IGNORECASE).casefold()
 
 
-def _content(title: str, marks: Marks, description: str, *, markdown: bool) -> str:
+def _content(title: str, marks: Marks, description: str) -> str:
     """The prose under its title; of a page of observations alone the title and what it is related to."""
     prose = marks.prose
     if marks.observations or len(marks.relations) > 0:
@@ -188,7 +184,7 @@ def _content(title: str, marks: Marks, description: str, *, markdown: bool) -> s
         for relation, target in marks.relations
         if relation != "links_to"
     )
-    parts = [title if markdown else "", description if description not in prose else "", prose, related]
+    parts = [title, description if description not in prose else "", prose, related]
     return "\n\n".join(part for part in parts if part) or title or "Untitled"
 
 
@@ -196,13 +192,14 @@ def _fields(page: Markdown) -> dict[str, Any]:
     """What the front matter says of Izzy's own fields."""
     importance = page.first("importance")
     tier = page.first("tier").lower()
-    occasions = [text_of(each) for each in entries_in(page.front.get("occasions"))]
+    given = [" ".join(text_of(each).split()) for each in entries_in(page.front.get("occasions"))]
+    occasions = [truncated(each, MAX_OCCASION_CHARS) for each in given if each][:MAX_OCCASIONS]
     return {
         "kind": kind_of(page.first("kind", "type", "category")),
         "category": category_of(page.first("category")),
         "importance": int(importance) if importance in {"1", "2", "3", "4", "5"} else None,
         "tier": tier if tier in _TIERS else None,
-        "occasions": [each for each in occasions if each],
+        "occasions": occasions,
         "archived": page.first("status").lower() == "archived",
         "valid_from": page.moment("valid_from"),
         "valid_to": page.moment("valid_to"),
