@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from izzy_cli import __version__
@@ -135,8 +136,7 @@ class Client:
 
     @contextmanager
     def _open(self, method: str, url: str, seconds: float, **sent: Any) -> "Iterator[httpx.Response]":
-        import httpx
-
+        httpx = _httpx()
         timeout = httpx.Timeout(seconds, connect=CONNECT_SECONDS)
         try:
             with self._client().stream(method, url, timeout=timeout, **sent) as response:
@@ -159,10 +159,7 @@ class Client:
         if self._http is None:
             import ssl
 
-            # httpx loads its own command line, which takes longer than all the rest of it.
-            sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
-            import httpx
-
+            httpx = _httpx()
             # To read the certificates of the world takes a while, and nobody asks for one here.
             verify = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if self.url.startswith("http:") else True
             headers = {"User-Agent": f"izzy-cli/{__version__}"}
@@ -195,11 +192,9 @@ class Client:
         return b"".join(self._pieces(response))
 
     def _pieces(self, response: "httpx.Response") -> Iterator[bytes]:
-        import httpx
-
         try:
             yield from response.iter_bytes()
-        except httpx.DecodingError:
+        except _httpx().DecodingError:
             raise self._not_izzy(response) from None
 
     def _events(self, response: "httpx.Response") -> Iterator[Answer]:
@@ -259,6 +254,14 @@ class Client:
 def connect() -> Client:
     """A client of the server that the person is signed in to."""
     return Client(present())
+
+
+def _httpx() -> ModuleType:
+    """httpx without its own command line, which takes longer to load than all the rest of it."""
+    sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]  # to import it fails, which httpx expects
+    import httpx
+
+    return httpx
 
 
 def _given(params: Params | None) -> dict[str, str | int | bool]:

@@ -12,6 +12,7 @@ from typing import Any, TextIO
 Row = dict[str, Any]
 
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+ID_CHARS = 36
 _SPACE = re.compile(r"\s+")
 _COLOURS = {"dim": "2", "bold": "1", "red": "31", "green": "32", "yellow": "33"}
 
@@ -129,7 +130,10 @@ def _show_table(columns: Sequence[Column], rows: Sequence[Row]) -> None:
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1))
     for column in columns:
         table.add_column(
-            column.title, no_wrap=column.narrow, overflow="ellipsis" if column.narrow else "fold"
+            column.title,
+            no_wrap=column.narrow,
+            overflow="ellipsis" if column.narrow else "fold",
+            min_width=min(ID_CHARS, width()) if column.under else None,
         )
     for row in rows:
         cells = []

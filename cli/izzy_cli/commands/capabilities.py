@@ -94,8 +94,9 @@ def run(capability: str, pairs: tuple[str, ...], given: str | None, as_json: boo
         if outcome["result"] is not None:
             say(plain(outcome["result"]))
     if not outcome["ok"]:
-        error = outcome["error"] or {"message": "The run failed."}
-        raise Problem(plain(error["message"], one_line=True), Exit.FAILURE)
+        said = (outcome["error"] or {}).get("message", "").strip().splitlines()
+        more = "" if len(said) < 2 else " (--json shows all of it)"
+        raise Problem(f"{said[-1] if said else 'The run failed.'}{more}", Exit.FAILURE)
 
 
 def _input(given: str | None) -> dict[str, Any]:

@@ -133,7 +133,7 @@ def import_files(
         else:
             show_import(answer.value)
         bad += answer.value["state"] in {"failed", "cancelled"} or bool(
-            answer.value["report"].get("wrong")
+            answer.value["report"]["wrong"]
         )
     if bad:
         raise Problem(f"Not all could be taken of {bad} of {len(files) or 1} files; see above.")
@@ -200,7 +200,9 @@ def _progress(name: str, *, quiet: bool) -> Iterator[Any]:
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=None)
-        yield lambda row: bar.update(task, completed=row["done"], total=row["total"] or None)
+        yield lambda row: bar.update(
+            task, completed=row["progress"]["done"], total=row["progress"]["total"] or None
+        )
 
 
 KINDS = [
@@ -217,23 +219,22 @@ def show_import(row: Row) -> None:
     what = "would be brought in" if row["dry_run"] else "import"
     say(f"{plain(row['name'] or 'text', one_line=True)}: {what}, {row['state']} ({row['id']})")
     report = row["report"]
-    if report.get("kinds"):
+    if report["kinds"]:
         show_rows(KINDS, report["kinds"], empty="")
-    for skipped in report.get("skipped", []):
+    for skipped in report["skipped"]:
         places = ", ".join(skipped["places"][:SHOWN_PLACES])
         more = ", …" if skipped["count"] > SHOWN_PLACES else ""
         reason = plain(skipped["reason"], one_line=True).rstrip(".")
         say(
             f"{skipped['count']} {skipped['kind']} skipped: {reason} ({plain(places, one_line=True)}{more})"
         )
-    for wrong in report.get("wrong", []):
-        place = wrong.get("place") or f"line {wrong.get('line')}"
+    for wrong in report["wrong"]:
+        place = wrong["place"] or f"line {wrong['line']}"
         say(styled(plain(f"{place}: {wrong['message']}", one_line=True), "yellow"))
-    for sentence in report.get("notes", []):
+    for sentence in report["notes"]:
         say(plain(sentence, one_line=True))
-    if row.get("error"):
-        error = row["error"]
-        say(styled(plain(error["message"] if isinstance(error, dict) else error, one_line=True), "red"))
+    if row["error"]:
+        say(styled(plain(row["error"]["message"], one_line=True), "red"))
 
 
 IMPORTS = [

@@ -1,0 +1,96 @@
+"""What people see: tables that fit, colours only where they are wanted, nothing that steers a terminal."""
+
+import os
+import re
+import subprocess
+from typing import Any
+
+import pytest
+
+from tests.cli.izzy import Izzy
+
+LONG = (
+    "Keeps a diary of every walk along the river with the names of all birds that were seen there " * 3
+)
+
+
+@pytest.fixture
+def note(izzy: Izzy) -> str:
+    return izzy.run("save", LONG, "-t", "walks").ok().text.split()[1].rstrip(".")
+
+
+@pytest.mark.parametrize("columns", [80, 50])
+def test_a_table_fits_the_terminal_and_shows_whole_ids(izzy: Izzy, note: str, columns: int) -> None:
+    with izzy.terminal("list", "-t", "walks", columns=columns) as terminal:
+        assert terminal.end() == 0
+    lines = terminal.text.splitlines()
+    assert max(map(len, lines)) <= columns
+    assert any(line.split()[:1] == [note] for line in lines)
+    assert "Note" in lines[0]
+
+
+@pytest.mark.parametrize("wish", ["NO_COLOR", "TERM"])
+def test_a_terminal_that_wants_no_colours_gets_none(izzy: Izzy, note: str, wish: str) -> None:
+    with izzy.terminal("show", note) as terminal:
+        assert terminal.end() == 0
+    assert "\x1b[2m" in terminal.written
+    wanted: Any = {wish: "dumb"}
+    with izzy.terminal("show", note, **wanted) as terminal:
+        assert terminal.end() == 0
+    assert re.findall(r"\x1b\[\d+m", terminal.written) == []
+
+
+def test_a_pipe_gets_a_line_a_row_with_whole_texts_and_no_colours(izzy: Izzy, note: str) -> None:
+    line = izzy.run("list", "-t", "walks", "-n", "1").ok().text
+    assert line.split("\t")[0] == note
+    assert line.count("\n") == 1
+    assert "\x1b" not in line
+
+
+def test_what_others_wrote_cannot_steer_the_terminal(izzy: Izzy) -> None:
+    note = (
+        izzy.run("save", given="Sly \x1b]0;title\x07 \x9b31m\u202e note")
+        .ok()
+        .text.split()[1]
+        .rstrip(".")
+    )
+    for arguments in (["show", note], ["list", "Sly"], ["search", "Sly"]):
+        assert not set("\x1b\x07\x9b\u202e") & set(izzy.run(*arguments).ok().text)
+    with izzy.terminal("list", "Sly") as terminal:
+        assert terminal.end() == 0
+    assert not set("\x07\x9b\u202e") & set(terminal.text)
+    assert "\x1b]" not in terminal.text
+
+
+@pytest.mark.parametrize("arguments", [["list"], ["list", "--json"], ["search", "walk"], ["--help"]])
+def test_a_reader_that_goes_away_is_no_disaster(izzy: Izzy, note: str, arguments: list[str]) -> None:
+    there, here = os.pipe()
+    os.close(there)
+    command = [izzy.command, "-m", "izzy_cli", *arguments]
+    done = subprocess.run(
+        command, stdout=here, stderr=subprocess.PIPE, env=izzy.variables(), check=False
+    )
+    os.close(here)
+    assert done.stderr == b""
+    assert done.returncode == 1
+
+
+@pytest.mark.parametrize(
+    "locale", [{"LC_ALL": "C"}, {"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "POSIX", "PYTHONUTF8": "0"}]
+)
+def test_a_terminal_without_the_letters_gets_what_it_can_show(
+    izzy: Izzy, locale: dict[str, str]
+) -> None:
+    note = izzy.run("save", given="Zoë likes ☕").ok().text.split()[1].rstrip(".")
+    assert b"likes" in izzy.run("show", note, **locale).ok().out
+    assert "Zoë likes ☕".encode() in izzy.run("show", note, "--json", **locale).ok().out
+
+
+def test_a_search_imports_no_more_than_it_needs(izzy: Izzy, note: str) -> None:
+    program = (
+        "import sys\nfrom izzy_cli.main import run\ncode = run(['search', 'walk'])\n"
+        "print(code, sorted({name.partition('.')[0] for name in sys.modules} & {'rich', 'pygments'}))"
+    )
+    command = [izzy.command, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, env=izzy.variables(), check=False)
+    assert done.stdout.splitlines()[-1] == "0 []", done.stderr
