@@ -132,9 +132,7 @@ def import_files(
             say_json(answer.content)
         else:
             show_import(answer.value)
-        bad += answer.value["state"] in {"failed", "cancelled"} or bool(
-            answer.value["report"]["wrong"]
-        )
+        bad += answer.value["state"] in {"failed", "cancelled"} or bool(answer.value["report"]["wrong"])
     if bad:
         raise Problem(f"Not all could be taken of {bad} of {len(files) or 1} files; see above.")
 
