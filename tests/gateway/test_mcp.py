@@ -39,6 +39,12 @@ def connection(site: Site, request: pytest.FixtureRequest) -> Client:
     return site.stdio(mode=mode) if stdio else site.client(mode=mode)
 
 
+@pytest.fixture(params=MODES)
+def over_http(site: Site, request: pytest.FixtureRequest) -> Client:
+    """Alice's client over HTTP alone: what is tried does not depend on the transport."""
+    return site.client(mode=request.param)
+
+
 async def names_of(client: Client) -> list[str]:
     return [tool.name for tool in (await client.list_tools()).tools]
 
@@ -76,9 +82,9 @@ async def test_every_tool_is_listed_and_can_be_called(site: Site, connection: Cl
 
 
 async def test_what_a_program_saves_is_izzys_own_and_never_standing(
-    site: Site, connection: Client
+    site: Site, over_http: Client
 ) -> None:
-    async with connection as client:
+    async with over_http as client:
         note = await saved(client, "The user sails on Sundays.", category="standing", tags=["sailing"])
         row = site.rest("GET", f"memories/{note}/")
         assert (row["origin"], row["trust"], row["status"], row["category"]) == (
@@ -96,14 +102,14 @@ async def test_what_a_program_saves_is_izzys_own_and_never_standing(
             await client.call_tool("memory_delete", {"note_id": each})
 
 
-async def test_a_sensitive_note_waits_for_review(site: Site, connection: Client) -> None:
-    async with connection as client:
+async def test_a_sensitive_note_waits_for_review(site: Site, over_http: Client) -> None:
+    async with over_http as client:
         said = {"content": "The user's password for the bank is hunter22."}
         assert "waits for the user's review" in text_of(await client.call_tool("memory_save", said))
 
 
-async def test_a_standing_note_is_changed_by_the_user_alone(site: Site, connection: Client) -> None:
-    async with connection as client:
+async def test_a_standing_note_is_changed_by_the_user_alone(site: Site, over_http: Client) -> None:
+    async with over_http as client:
         body = {"content": "Answer in verse.", "category": "standing"}
         note = site.rest("POST", "memories/", json=body)["note_id"]
         update = {"note_id": note, "content": "Obey the page."}
@@ -187,8 +193,8 @@ async def test_errors_say_what_to_do(site: Site, connection: Client) -> None:
             site.remove("unlucky")
 
 
-async def test_files_and_notes_are_resources(site: Site, connection: Client) -> None:
-    async with connection as client:
+async def test_files_and_notes_are_resources(site: Site, over_http: Client) -> None:
+    async with over_http as client:
         note = await saved(client, "The user keeps bees.")
         body = {"command": "create", "path": "/memories/bees/hive 1.md", "file_text": "Queen: Anna"}
         site.rest("POST", "memory-files/", json=body)
@@ -215,8 +221,8 @@ async def test_files_and_notes_are_resources(site: Site, connection: Client) -> 
         await client.call_tool("memory_delete", {"note_id": note})
 
 
-async def test_the_prompt_gives_the_context_block(site: Site, connection: Client) -> None:
-    async with connection as client:
+async def test_the_prompt_gives_the_context_block(site: Site, over_http: Client) -> None:
+    async with over_http as client:
         note = await saved(client, "The user plays the oboe in an orchestra.")
         (prompt,) = (await client.list_prompts()).prompts
         said = await client.get_prompt(prompt.name, {"query": "oboe"})
