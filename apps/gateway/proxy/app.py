@@ -207,8 +207,8 @@ async def _block(plan: Plan) -> Block | None:
     if not plan.wants_block:
         return None
     try:
+        await _settled(plan)
         async with asyncio.timeout(MEMORY_SECONDS):
-            await _settled(plan)
             return await in_db(new_block, plan)
     except TimeoutError:
         logger.warning("memory took too long: a request passes without a new block")
@@ -218,7 +218,7 @@ async def _block(plan: Plan) -> Block | None:
 
 
 async def _settled(plan: Plan) -> None:
-    """Waits until what was said in the user's other sessions is stored."""
+    """Waits a moment until what was said in the user's other sessions is stored."""
     loop, own = asyncio.get_running_loop(), plan.session.pk if plan.session else None
     tasks = _afterwards.get(plan.token.user_id, {})
     others = {
@@ -227,7 +227,7 @@ async def _settled(plan: Plan) -> None:
         if task.get_loop() is loop and (own is None or session_id != own)
     }
     if others:
-        await asyncio.wait(others)
+        await asyncio.wait(others, timeout=MEMORY_SECONDS)
 
 
 async def _stored(plan: Plan, block: Block | None) -> None:

@@ -70,6 +70,8 @@ def standing_notes(user_id: UUID, *, now: datetime, limit: int) -> list[Memory]:
     """The user's active notes of the category STANDING that hold now, most important and newest first, each with
     `present`; none that repeats what others said."""
     notes = Memory.objects.for_user(user_id).filter(category=STANDING, status=Status.ACTIVE)
+    if not notes.exists():  # before each message: most people have none
+        return []
     notes = with_present_priority(user_id, notes.filter(holds_at(now)).exclude(trust=Trust.UNTRUSTED))
     return list(notes.order_by("-importance", "-created_at", "-pk")[:limit])
 
