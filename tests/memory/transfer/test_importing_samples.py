@@ -1,0 +1,76 @@
+"""A file of each other program goes in, and in once more: then there is nothing new."""
+
+from typing import Any
+
+import pytest
+
+from apps.accounts.models import User
+from apps.chat.models import Message
+from apps.memory.models import Memory, MemoryEdge, MemoryFile
+from tests.conftest import make_user
+
+from . import test_reading_claude as claude
+from . import test_reading_lists as lists
+from . import test_reading_markdown as markdown
+from . import test_reading_memories as memories
+from . import test_reading_talk as talk
+from .chatgpt_sample import TALK
+from .conftest import TakeIn, counts, exported
+from .reading import as_bytes, json_lines, zipped
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+MEM0_BLOCK = (
+    "---\nid: m1\ncreated_at: 2024-01-15T10:00:00Z\ntype: fact\nconfidence: 0.9\n---\nUse ports.\n"
+)
+FILES: dict[str, tuple[str, object, dict[str, int]]] = {
+    "chatgpt": ("chatgpt.zip", zipped({"conversations-000.json": [TALK], "export_manifest.json": {}}), {"note": 1, "conversation": 1, "message": 5}),
+    "claude": ("claude.zip", zipped(claude.OLD), {"note": 5, "file": 5, "conversation": 2, "message": 5}),
+    "claude parts": ("all.zip", zipped({name: zipped(files) for name, files in claude.PARTS.items()}), {"note": 5, "file": 5, "conversation": 2, "message": 5}),
+    "claude-code": ("project.zip", zipped(talk.FOLDER), {"note": 3, "edge": 1, "conversation": 1, "message": 4}),
+    "mcp-memory": ("memory.jsonl", json_lines(*memories.GRAPH), {"note": 8, "edge": 5}),
+    "mem0": ("mem0.json", {"results": [memories.MEM0]}, {"note": 1}),
+    "mem0 markdown": ("mem0-export.md", MEM0_BLOCK, {"note": 1}),
+    "openmemory": ("backup.zip", zipped({"memories.json": memories.backup()}), {"note": 2}),
+    "letta": ("sam.af", memories.agent_file(), {"note": 2, "file": 2, "conversation": 1, "message": 2}),
+    "open-webui": ("chats.json", [talk.CHAT], {"conversation": 1, "message": 4}),
+    "hermes": ("MEMORY.md", "Repo uses uv\n§\nCI runs on push", {"note": 2}),
+    "markdown": ("vault.zip", zipped({"coffee.md": markdown.COFFEE, "origins.md": markdown.ORIGINS}), {"note": 4, "edge": 4}),
+    "csv": ("notes.csv", "content,tags\nLikes tea,food\nHat einen Hund,\n", {"note": 2}),
+    "json": ("memories.json", ["Likes tea", "Has a dog"], {"note": 2}),
+    "text": ("memories.txt", lists.ANSWER, {"note": 5}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_second_time_brings_nothing_new(name: str, bob: User, take_in: TakeIn) -> None:
+    called, content, expected = FILES[name]
+    data = as_bytes(content)
+
+    first = take_in(bob, data, name=called)
+    assert (first.state, first.error, counts(first, "wrong")) == ("done", "", {})
+    assert (first.reader, counts(first)) == (name.split()[0], expected)
+    before = exported(bob)
+    again = take_in(bob, data, name=called)
+
+    assert (again.state, counts(again)) == ("done", {})
+    assert exported(bob) == before
+
+
+def test_the_parts_of_an_export_bring_nothing_new_after_the_whole(bob: User, take_in: TakeIn) -> None:
+    take_in(bob, zipped(claude.OLD), name="claude.zip")
+    for name, files in claude.PARTS.items():
+        if "metadata" not in name and "feedback" not in name:
+            assert counts(take_in(bob, zipped(files), name=name)) == {}
+
+
+def test_two_people_import_the_same_file_and_each_has_their_own(bob: User, take_in: TakeIn) -> None:
+    other = make_user("carol")
+    jobs: list[Any] = [take_in(user, zipped(claude.OLD), name="x.zip") for user in (bob, other)]
+
+    assert counts(jobs[0]) == counts(jobs[1])
+    for model in (Memory, MemoryFile, Message):
+        rows = [set(model.objects.for_user(user).values_list("pk", flat=True)) for user in (bob, other)]
+        assert rows[0]
+        assert not rows[0] & rows[1]
+    assert not MemoryEdge.objects.for_user(other).exists()
