@@ -30,6 +30,7 @@ PURPOSES = {
     "expansion": "Deep memory",
     "synthesis": "Deep memory",
     "builder": "Building capabilities",
+    "proxy": "Other programs, by the Messages proxy",
     "connection_test": "Testing the connection",
 }
 BAR_WIDTH, CHART_HEIGHT, LEAST_HEIGHT = 10, 100, 1.5

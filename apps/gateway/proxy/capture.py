@@ -6,6 +6,7 @@ from uuid import UUID
 
 from django.db import transaction
 
+from apps.accounts.selectors import preferences_for
 from apps.chat.conversations.ingest import MAX_CONTENT_CHARS, messages_ingest
 from apps.chat.models import Conversation
 from apps.core.errors import IzzyError
@@ -26,7 +27,7 @@ def exchange_capture(plan: Plan, answer: Answer) -> None:
         return
     _remember(plan, answer)
     said = _said(plan, answer)
-    if not plan.captures or not said:
+    if not plan.captures or not said or not preferences_for(plan.token.user_id).use_memory:
         return
     session = plan.name or plan.session.key
     try:

@@ -6,6 +6,7 @@ from unittest.mock import patch
 import pytest
 
 from apps.accounts.models import User
+from apps.accounts.services import preferences_update
 from apps.chat.models import Conversation, Message
 from apps.core.db.pool import in_db
 from apps.gateway.models import ClientSession
@@ -128,6 +129,12 @@ async def test_of_an_answer_that_was_cut_off_only_the_question_is_kept(
 async def test_a_token_may_keep_nothing(proxy: Proxy, alice: User, switch: str) -> None:
     await proxy.token(alice, proxy_memory=switch)
     await proxy.ask(ADA)
+    assert await said(alice) == []
+
+
+async def test_nothing_is_kept_for_users_who_switched_memory_off(proxy: Proxy, alice: User) -> None:
+    await in_db(preferences_update, user_id=alice.pk, use_memory=False)
+    assert (await proxy.ask(ADA)).status == 200
     assert await said(alice) == []
 
 
