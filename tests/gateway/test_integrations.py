@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from mcp.client.stdio import stdio_client
 from tests.chat.server import ROOT, Server
 from tests.cli.izzy import Izzy
 from tests.peers.anthropic_server import AnthropicServer
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, eventually
 
 PAGE = (ROOT / "docs" / "integrations.md").read_text()
 BLOCK = re.compile(r"<!-- run: ([\w-]+) -->\n```(\w+)\n(.*?)```", re.DOTALL)
@@ -97,13 +98,16 @@ def test_a_hook(izzy: Izzy) -> None:
     assert ALLERGY in answer["hookSpecificOutput"]["additionalContext"]
 
 
-def test_the_python_sdk_through_the_proxy(izzy: Izzy, model: AnthropicServer) -> None:
-    said = output_of(
-        [sys.executable, "-c", code_of("sdk-python", izzy)], izzy, ANTHROPIC_API_KEY="key-of-ones-own"
-    )
-    assert "satay" in said
-    [newest] = [part for part in model.requests[-1].json["messages"] if part["role"] == "user"]
-    assert ALLERGY in json.dumps(newest)
+def test_the_python_sdk_through_the_proxy(izzy: Izzy) -> None:
+    """A busy machine may take longer than the proxy waits for memory: then it is asked anew, in a session of its own."""
+    attempts = count(1)
+
+    def is_known() -> bool:
+        code = code_of("sdk-python", izzy).replace("satay,", f"satay number {next(attempts)},")
+        said = output_of([sys.executable, "-c", code], izzy, ANTHROPIC_API_KEY="key-of-ones-own")
+        return ALLERGY in said  # the model repeats what it reads last
+
+    eventually(is_known)
 
 
 def test_an_mcp_client_over_http(izzy: Izzy) -> None:
