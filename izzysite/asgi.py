@@ -12,7 +12,6 @@ django_application = get_asgi_application()
 from channels.auth import AuthMiddlewareStack  # noqa: E402
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 from channels.security.websocket import WebsocketDenier  # noqa: E402
-from django.conf import settings  # noqa: E402
 from django.urls import re_path  # noqa: E402
 
 from apps.accounts.access import OriginOrToken  # noqa: E402
@@ -20,6 +19,7 @@ from apps.chat.consumers import websocket_urlpatterns  # noqa: E402
 from apps.chat.stream.limits import SOCKETS_PER_ADDRESS, SocketsAtOnce  # noqa: E402
 from apps.chat.turns.scheduler import WithRunner  # noqa: E402
 from apps.core.http.clients import peer_ip  # noqa: E402
+from apps.core.http.edge import body_limit  # noqa: E402
 from apps.gateway.mcp.http import WithMCP  # noqa: E402
 from apps.gateway.proxy.app import MessagesProxy  # noqa: E402
 from izzysite.asgi_parts import BodyLimit, HeadWithoutBody, Lifespan, StaticFiles  # noqa: E402
@@ -36,7 +36,7 @@ application = WithRunner(
         {
             "http": HeadWithoutBody(
                 MessagesProxy(
-                    StaticFiles(BodyLimit(WithMCP(django_application), settings.IZZY_UPLOAD_LIMIT))
+                    StaticFiles(BodyLimit(WithMCP(django_application), body_limit))
                 )
             ),
             "websocket": websocket_application,

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from wsgiref.headers import Headers
@@ -18,24 +19,24 @@ Message = dict[str, Any]
 
 
 class BodyLimit:
-    """Answers 413 to a request whose body is larger than `limit` bytes, before Django reads any of it."""
+    """Answers 413 to a request whose body has more bytes than `limit` gives for its path, before Django reads any of it."""
 
-    def __init__(self, application: Any, limit: int) -> None:
+    def __init__(self, application: Any, limit: Callable[[str], int]) -> None:
         self.application = application
         self.limit = limit
 
     async def __call__(self, scope: Message, receive: Any, send: Any) -> None:
-        headers = dict(scope["headers"])
+        headers, limit = dict(scope["headers"]), self.limit(scope["path"])
         length = headers.get(b"content-length", b"0")
-        if not length.isdigit() or int(length[:20]) > self.limit:
-            await self._refuse(send)
+        if not length.isdigit() or int(length[:20]) > limit:
+            await self._refuse(send, limit)
             return
         if b"content-length" in headers and b"transfer-encoding" not in headers:
             await self.application(scope, receive, send)
             return
-        messages = await self._read(receive)
+        messages = await self._read(receive, limit)
         if messages is None:
-            await self._refuse(send)
+            await self._refuse(send, limit)
             return
         waiting = iter(messages)
 
@@ -44,7 +45,7 @@ class BodyLimit:
 
         await self.application(scope, replay, send)
 
-    async def _read(self, receive: Any) -> list[Message] | None:
+    async def _read(self, receive: Any, limit: int) -> list[Message] | None:
         """The messages of a body that does not tell its length; None where it is too long."""
         messages: list[Message] = []
         total, more = 0, True
@@ -53,12 +54,12 @@ class BodyLimit:
             messages.append(message)
             total += len(message.get("body", b""))
             more = message["type"] == "http.request" and message.get("more_body", False)
-            if total > self.limit:
+            if total > limit:
                 return None
         return messages
 
-    async def _refuse(self, send: Any) -> None:
-        error = TooLarge(f"A request may have at most {self.limit:,} bytes.", limit=self.limit)
+    async def _refuse(self, send: Any, limit: int) -> None:
+        error = TooLarge(f"A request may have at most {limit:,} bytes.", limit=limit)
         body = json.dumps(error.to_json()).encode()
         headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
         await send({"type": "http.response.start", "status": error.status, "headers": headers})

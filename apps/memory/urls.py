@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from .pages import bulk, done, files, graph, notes, purges, quality, review, timeline
+from .pages import bulk, done, files, graph, notes, purges, quality, review, timeline, transfer
 
 app_name = "memory"
 
@@ -30,6 +30,10 @@ urlpatterns = [
     path("memory/graph/<str:memory_id>/link/", graph.link, name="link"),
     path("memory/graph/<str:memory_id>/unlink/<str:edge_id>/", graph.unlink, name="unlink"),
     path("memory/quality/", quality.quality, name="quality"),
+    path("settings/data/", transfer.data, name="data"),
+    path("settings/data/export/", transfer.export, name="export"),
+    path("settings/data/imports/<str:import_id>/", transfer.one, name="import"),
+    path("settings/data/imports/<str:import_id>/cancel/", transfer.cancel, name="import-cancel"),
     path("memory/purges/", purges.receipts, name="receipts"),
     path("memory/purges/<str:receipt_id>/", purges.receipt, name="receipt"),
     path("memory/<str:memory_id>/purge/", purges.note, name="purge"),

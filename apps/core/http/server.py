@@ -17,8 +17,8 @@ from apps.core.http.clients import Bucket
 from apps.core.http.edge import ABORT, body_limit
 
 PATIENCE = 8
-"""A body over the limit is read and thrown away, so that its sender gets to read the answer; one of more than so many
-times the limit is cut off."""
+"""A body over its limit is read and thrown away, so that its sender gets to read the answer; one that is longer by more than so
+many times IZZY_UPLOAD_LIMIT is cut off."""
 FRAMES_BURST, FRAMES_PER_SECOND = 1_000, 100
 """Of one websocket, pings and pieces of messages included. Before the application is asked: each takes its time to parse."""
 BYTES_BURST, BYTES_PER_SECOND = 4_000_000, 1_000_000
@@ -40,7 +40,8 @@ class Request(WebRequest):  # type: ignore[misc]  # daphne has no types
         self._received += len(data)
         if room > 0:
             super().handleContentChunk(data[:room])
-        elif self._received - len(data) <= limit * PATIENCE < self._received:
+        most = limit + settings.IZZY_UPLOAD_LIMIT * PATIENCE
+        if self._received - len(data) <= most < self._received:
             self._cut_off(limit)
 
     def requestReceived(self, command: bytes, path: bytes, version: bytes) -> None:  # noqa: N802  twisted's name

@@ -1,6 +1,6 @@
 """REST of taking out and bringing in: `/export/` and `/import/`."""
 
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
@@ -153,8 +153,15 @@ def export_answer(user_id: UUID, format: str, conversation: UUID | None = None) 
     return _download(export_lines(user_id), TYPES[JSONL], f"{name}.jsonl")
 
 
+class Download(StreamingHttpResponse):
+    """A file that is made while it is sent: on an event loop each chunk on the database pool."""
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return streamed(iter(self))
+
+
 def _download(parts: Iterable[bytes], content_type: str, name: str) -> StreamingHttpResponse:
-    response = StreamingHttpResponse(streamed(iter(parts)), content_type=content_type)
+    response = Download(iter(parts), content_type=content_type)
     response.headers["Content-Disposition"] = content_disposition_header(True, name) or "attachment"
     return response
 

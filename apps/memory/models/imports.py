@@ -1,5 +1,7 @@
 """Imports: what a user brings in from a file, taken in by the worker."""
 
+from typing import Any
+
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
@@ -19,6 +21,27 @@ class ImportState(models.TextChoices):
 
 
 OPEN_IMPORTS = (ImportState.WAITING, ImportState.RUNNING)
+
+
+LABELS = {
+    "decay": "Clock of fading",
+    "note": "Memories",
+    "revision": "Earlier versions of memories",
+    "edge": "Links",
+    "file": "Files",
+    "file_revision": "Earlier versions of files",
+    "capability": "Capabilities",
+    "capability_version": "Versions of capabilities",
+    "build": "Builds",
+    "builder_message": "Messages of builds",
+    "conversation": "Conversations",
+    "turn": "Turns",
+    "message": "Messages",
+    "tool_call": "Tool calls",
+    "handle": "Short names",
+    "record": "Others",
+}
+"""Names for people of the kinds of records."""
 
 
 @choices_checked
@@ -73,6 +96,12 @@ class Import(Owned, Leased):
         if self.state == ImportState.DONE:
             return 100
         return min(99, self.done * 100 // self.total) if self.total else 0
+
+    @property
+    def kinds_shown(self) -> list[dict[str, Any]]:
+        """What became of each kind of record, with its name for people as `label`."""
+        rows: list[dict[str, Any]] = self.report.get("kinds", [])
+        return [{**row, "label": LABELS.get(row["kind"], row["kind"].capitalize())} for row in rows]
 
     @classmethod
     def lease_free(cls, prefix: str = "") -> Q:

@@ -181,7 +181,7 @@ class Run:
             accept=job.accept,
             dry_run=job.dry_run,
             now=timezone.now(),
-            fresh=self.fresh,
+            fresh=set(self.fresh) if job.dry_run else set(),
             later=list(self.later),
             facts=dict(self.facts),
         )
@@ -201,6 +201,7 @@ class Run:
             if not taking.dry_run:
                 write()
         self.report, self.facts, self.later = report, taking.facts, taking.later
+        self.fresh = taking.fresh
         if batch is not None:
             self.at, self.line = batch.at, batch.line
 

@@ -1,0 +1,142 @@
+"""Other programs' files through the whole import: what comes of them, and that the second time nothing is new."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from apps.accounts.models import User
+from apps.chat.models import Conversation, Message
+from apps.core.errors import InvalidInput
+from apps.memory.models import CaptureWindow, Memory, MemoryEdge, MemoryFile
+from apps.memory.transfer import records
+from apps.memory.transfer.records import (
+    ForeignConversation,
+    ForeignEdge,
+    ForeignFile,
+    ForeignMessage,
+    ForeignNote,
+    Read,
+    Reader,
+    Skipped,
+    Upload,
+    Wrong,
+)
+from apps.search.documents import Source
+from apps.search.selectors import passages_saying
+
+from .conftest import TakeIn, counts, exported
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+GRAPH = [
+    {"type": "entity", "name": "Anna", "entityType": "person", "observations": ["plays the cello"]},
+    {"type": "entity", "name": "Vienna", "entityType": "city", "observations": ["has trams"]},
+    {"type": "relation", "from": "Anna", "to": "Vienna", "relationType": "lives in"},
+]
+TALK = ForeignConversation(
+    place="entry 4",
+    key="c1",
+    title="About moving",
+    messages=[
+        ForeignMessage(
+            key=f"m{n}", role=("user", "assistant")[n % 2], content=f"My cello case is blue {n}"
+        )
+        for n in range(700)
+    ],
+)
+
+
+def entries(upload: Upload) -> Iterator[Read]:
+    yield ForeignEdge(place="entry 1", source="a", target="b", relation="knows")
+    yield ForeignNote(place="entry 2", key="a", content="The bicycle is in the cellar", tags=("things",))
+    yield ForeignNote(place="entry 3", key="b", content="The key hangs by the door")
+    yield ForeignNote(place="entry 3b", key="c", content="the key hangs by the DOOR")
+    yield TALK
+    yield ForeignFile(place="entry 5", path="/memories/plan.md", content="# Plan")
+    yield ForeignNote(place="entry 6", key="d", content="x" * 30_000)
+    yield Skipped("entry 7", "It was hidden.")
+    yield Wrong("entry 8", "It is no object.")
+
+
+@pytest.fixture
+def reader(monkeypatch: pytest.MonkeyPatch) -> Reader:
+    made = Reader(name="sample", title="A sample", matches=lambda upload: False, read=entries)
+    monkeypatch.setitem(records._readers, "sample", made)
+    return made
+
+
+def test_everything_that_a_reader_gives_is_taken_and_nothing_twice(
+    bob: User, take_in: TakeIn, reader: Reader
+) -> None:
+    job = take_in(bob, b"whatever", format="sample")
+    assert job.state == "done", job.error
+    assert counts(job) == {"note": 2, "edge": 1, "conversation": 1, "message": 700, "file": 1}
+    assert counts(job, "merged") == {"note": 1}
+    assert {row["place"] for row in job.report["wrong"]} == {"entry 6", "entry 8"}
+    assert [row["reason"] for row in job.report["skipped"]] == ["It was hidden."]
+    before = exported(bob)
+    again = take_in(bob, b"whatever", format="sample")
+    assert counts(again) == {}
+    assert exported(bob) == before
+
+
+def test_others_words_wait_and_what_was_said_is_found_and_read(
+    bob: User, take_in: TakeIn, reader: Reader
+) -> None:
+    take_in(bob, b"whatever", format="sample")
+    assert set(Memory.objects.for_user(bob).values_list("status", "trust")) == {("pending", "untrusted")}
+    assert MemoryFile.objects.for_user(bob).get().trust == "untrusted"
+    assert passages_saying(bob.pk, "cello case", source=Source.CONVERSATION)
+    talk = Conversation.objects.for_user(bob).get()
+    assert (talk.channel, talk.session, talk.title) == ("sample", "c1", "About moving")
+    windows = CaptureWindow.objects.for_user(bob)
+    assert windows
+    assert {piece["trust"] for window in windows for piece in window.segments} == {"untrusted"}
+
+
+def test_vouched_for_it_counts_as_ones_own(bob: User, take_in: TakeIn, reader: Reader) -> None:
+    take_in(bob, b"whatever", format="sample", accept=True)
+    assert set(Memory.objects.for_user(bob).values_list("status", "trust")) == {("active", "user")}
+    windows = CaptureWindow.objects.for_user(bob)
+    assert "user" in {piece["trust"] for window in windows for piece in window.segments}
+
+
+def test_a_reader_that_fails_at_the_end_has_taken_nothing(
+    bob: User, take_in: TakeIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cut_off(upload: Upload) -> Iterator[Read]:
+        yield ForeignNote(place="entry 1", key="a", content="One")
+        raise InvalidInput("The archive is cut off.")
+
+    made = Reader(name="cut", title="Cut", matches=lambda upload: False, read=cut_off)
+    monkeypatch.setitem(records._readers, "cut", made)
+    job = take_in(bob, b"whatever", format="cut")
+    assert (job.state, job.error) == ("failed", "The archive is cut off.")
+    assert not Memory.objects.for_user(bob).exists()
+
+
+def test_a_memory_graph_is_known_by_itself(bob: User, take_in: TakeIn) -> None:
+    data = "\n".join(map(json.dumps, GRAPH)).encode()
+    job = take_in(bob, data, name="memory.jsonl")
+    assert job.state == "done", job.error
+    assert Memory.objects.for_user(bob).count() >= 2
+    assert MemoryEdge.objects.for_user(bob).filter(relation__icontains="lives").exists()
+    assert counts(take_in(bob, data, name="memory.jsonl")) == {}
+
+
+def test_a_longer_talk_adds_what_is_new(
+    bob: User, take_in: TakeIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def some(count: int) -> Reader:
+        def read(upload: Upload) -> Iterator[Read]:
+            yield ForeignConversation(place="1", key="c1", messages=TALK.messages[:count])
+
+        return Reader(name="talk", title="Talk", matches=lambda upload: False, read=read)
+
+    for count in (3, 5):
+        monkeypatch.setitem(records._readers, "talk", some(count))
+        job = take_in(bob, b"whatever", format="talk")
+    assert counts(job) == {"message": 2}
+    assert counts(job, "merged") == {"conversation": 1}
+    assert Message.objects.for_user(bob).count() == 5

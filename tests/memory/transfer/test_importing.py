@@ -1,0 +1,251 @@
+"""What becomes of a file that is brought in: whole, broken, twice, somebody else's, cut off by a kill."""
+
+import json
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.utils import timezone
+
+from apps.accounts.models import User
+from apps.accounts.services import user_delete
+from apps.capabilities.models import Capability, CapabilityVersion
+from apps.chat.conversations.ingest import messages_ingest
+from apps.chat.models import Conversation, Message
+from apps.core.errors import InvalidInput
+from apps.memory.models import Import, Memory, MemoryEdge
+from apps.memory.notes.creation import memory_create
+from apps.memory.transfer.jobs import import_cancel, import_create, import_get
+from apps.memory.transfer.running import Run, import_taken, imports_run
+from apps.memory.transfer.storage import import_path
+from tests.memory.conftest import found_texts
+from tests.site.belongings import rows_of
+
+from .conftest import TakeIn, as_file, counts, exported, rows_in
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+MANIFEST = {"type": "manifest", "format": "izzy", "version": 1}
+END = {"type": "end"}
+
+
+def record(content: str, **more: Any) -> dict[str, Any]:
+    return {"type": "note", "id": str(uuid4()), "content": content, **more}
+
+
+def contents(user: User) -> set[str]:
+    return set(Memory.objects.for_user(user).values_list("content", flat=True))
+
+
+def test_the_same_file_twice_brings_nothing_new(full: User, bob: User, take_in: TakeIn) -> None:
+    data = exported(full)
+    take_in(bob, data, own=True)
+    before = exported(bob)
+    job = take_in(bob, data, own=True)
+    assert counts(job) == {}
+    assert exported(bob) == before
+
+
+def test_an_id_of_somebody_else_gets_a_new_one_everywhere(
+    full: User, bob: User, take_in: TakeIn
+) -> None:
+    data = exported(full)
+    hers = exported(full)
+    take_in(bob, data, own=True)
+    assert exported(full) == hers
+    taken = rows_in(exported(bob))
+    ids = {row["id"] for row in rows_in(data) if "id" in row}
+    assert not ids & {row["id"] for row in taken if "id" in row}
+    assert len(taken) == len(rows_in(data))
+    notes = {row["id"] for row in taken if row["type"] == "note"}
+    talks = {row["id"] for row in taken if row["type"] == "conversation"}
+    edges = [row for row in taken if row["type"] == "edge"]
+    assert edges
+    assert {end for edge in edges for end in (edge["source"], edge["target"])} <= notes
+    assert {row["note"] for row in taken if row["type"] == "revision"} <= notes
+    assert {row["conversation"] for row in taken if row["type"] in {"message", "turn"}} <= talks
+
+
+def test_what_is_not_ticked_as_ones_own_waits_for_review(full: User, bob: User, take_in: TakeIn) -> None:
+    job = take_in(bob, exported(full))
+    notes = Memory.objects.for_user(bob)
+    assert counts(job)["note"] == notes.count() > 0
+    assert set(notes.values_list("status", "trust", "origin")) == {("pending", "untrusted", "import")}
+    assert {row.state["trust"] for note in notes for row in note.revisions.all()} == {"untrusted"}
+    assert not found_texts(bob, "allergic to prawns")
+
+
+def test_text_that_is_vouched_for_is_active_at_once(bob: User, take_in: TakeIn) -> None:
+    take_in(bob, as_file([MANIFEST, record("The cellar key hangs behind the door."), END]), accept=True)
+    note = Memory.objects.for_user(bob).get()
+    assert (note.status, note.trust, note.origin) == ("active", "user", "import")
+    assert found_texts(bob, "cellar key")
+
+
+def test_capabilities_come_in_disabled_and_unapproved(full: User, bob: User, take_in: TakeIn) -> None:
+    job = take_in(bob, exported(full), own=True)
+    assert counts(job)["capability_version"] == 2
+    assert set(Capability.objects.for_user(bob).values_list("status", flat=True)) == {"disabled"}
+    versions = CapabilityVersion.objects.for_user(bob)
+    assert {(row.is_approved, row.untrusted) for row in versions} == {(False, True)}
+
+
+def test_others_conversations_bring_what_was_said_alone(full: User, bob: User, take_in: TakeIn) -> None:
+    take_in(bob, exported(full))
+    talk = Conversation.objects.for_user(bob).get()
+    assert talk.channel == "izzy"
+    message = Message.objects.for_user(bob).get()
+    assert (message.turn_id, json.loads(message.blocks)) == (
+        None,
+        [{"type": "text", "text": message.text}],
+    )
+
+
+def test_a_broken_line_is_reported_with_its_number_and_the_rest_is_taken(
+    bob: User, take_in: TakeIn
+) -> None:
+    lines = as_file([MANIFEST, record("One"), record("Two"), record("Three"), END]).splitlines(True)
+    lines[2] = lines[2][:20] + b"\n"
+    job = take_in(bob, b"".join(lines))
+    assert job.state == "done"
+    assert contents(bob) == {"One", "Three"}
+    (wrong,) = job.report["wrong"]
+    assert wrong["line"] == 3
+    assert "no JSON" in wrong["message"]
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        (b'{"type":"note","content":"\xff\xfe"}', "UTF-8"),
+        (b'{"type":"note","id":"%s","content":"a\\u0000b"}', "NUL"),
+        (b'{"type":"note","id":"%s","content":"a\\ud800b"}', "lone surrogates"),
+        (b'{"type":"note","id":"none","content":"a"}', "UUID"),
+        (b'{"type":"note","id":"%s","content":""}', "empty"),
+        (b'{"type":"note","id":"%s","content":"a","importance":9}', "importance"),
+        (b'{"type":"note","id":"%s","content":"a","valid_from":"3000-01-01"}', "range"),
+        (b'{"type":"note","id":"%s","content":7}', "content"),
+        (b'["note"]', "no record"),
+        (b"[" * 5000, "deeply"),
+        (b'{"type":"note","priority":NaN}', "NaN"),
+    ],
+)
+def test_a_wrong_record_gets_a_sentence(line: bytes, says: str, bob: User, take_in: TakeIn) -> None:
+    line = line.replace(b"%s", str(uuid4()).encode())
+    data = as_file([MANIFEST, record("One")]) + line + b"\n" + as_file([record("Two"), END])
+    job = take_in(bob, data, format="izzy")
+    assert contents(bob) == {"One", "Two"}
+    (wrong,) = job.report["wrong"]
+    assert (wrong["line"], says in wrong["message"]) == (3, True), wrong
+
+
+def test_half_a_file_says_so(full: User, bob: User, take_in: TakeIn) -> None:
+    data = exported(full)
+    job = take_in(bob, data[: len(data) // 2], own=True)
+    assert job.state == "done"
+    assert "cut off" in job.report["wrong"][-1]["message"]
+    whole_lines = data[: data.rindex(b"\n", 0, len(data) // 2) + 1]
+    job = take_in(bob, whole_lines, own=True)
+    assert "ends early" in job.report["notes"][0]
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        ("{}".encode("utf-16"), "wrong_encoding"),
+        (b"PK\x03\x04nothing", "wrong_encoding"),
+        (b"", "empty_file"),
+    ],
+)
+def test_what_is_no_such_file_is_refused_at_once(data: bytes, code: str, bob: User) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        import_create(user_id=bob.pk, chunks=[data], format="izzy")
+    assert refused.value.code == code
+    assert not Import.objects.for_user(bob).exists()
+
+
+def test_a_newer_format_is_not_taken(bob: User, take_in: TakeIn) -> None:
+    job = take_in(bob, as_file([{**MANIFEST, "version": 2}, record("One"), END]))
+    assert (job.state, "newer" in job.error) == ("failed", True)
+    assert not contents(bob)
+    assert not import_path(job.pk).exists()
+
+
+def test_a_dry_run_says_the_same_and_changes_nothing(full: User, bob: User, take_in: TakeIn) -> None:
+    data = exported(full)
+    before = {name: rows for name, rows in rows_of(bob).items() if "import" not in name}
+    tried = take_in(bob, data, own=True, dry_run=True)
+    assert {name: rows for name, rows in rows_of(bob).items() if "import" not in name} == before
+    done = take_in(bob, data, own=True)
+    assert counts(tried) == counts(done)
+
+
+def test_an_import_that_was_killed_goes_on_where_it_was(bob: User) -> None:
+    rows = [MANIFEST, *(record(f"Note {number}") for number in range(700)), END]
+    job = import_create(user_id=bob.pk, chunks=[as_file(rows)], own=True)
+    taken = import_taken(job.pk)
+    assert taken is not None
+    assert Run(taken).step()  # and then the process is gone, with its lease
+    first = Memory.objects.for_user(bob).count()
+    assert 0 < first < 700
+    Import.objects.for_user(bob).update(runner="gone", lease_until=timezone.now().replace(year=2020))
+    imports_run()
+    job = import_get(bob.pk, job.pk)
+    assert (job.state, counts(job), counts(job, "skipped")) == ("done", {"note": 700}, {})
+    assert Memory.objects.for_user(bob).count() == 700
+
+
+def test_an_import_can_be_called_off(bob: User) -> None:
+    rows = [MANIFEST, *(record(f"Note {number}") for number in range(700)), END]
+    job = import_create(user_id=bob.pk, chunks=[as_file(rows)])
+    taken = import_taken(job.pk)
+    assert taken is not None
+    run = Run(taken)
+    assert run.step()
+    import_cancel(user_id=bob.pk, import_id=job.pk)
+    assert not run.step()
+    job = import_get(bob.pk, job.pk)
+    assert job.state == "cancelled"
+    assert not import_path(job.pk).exists()
+    assert Memory.objects.for_user(bob).count() == counts(job)["note"]
+
+
+def test_others_files_link_nothing_to_ones_own_notes(bob: User, take_in: TakeIn) -> None:
+    own = memory_create(user_id=bob.pk, content="Mine")
+    theirs = record("Theirs")
+    edge = {"type": "edge", "id": str(uuid4()), "source": theirs["id"], "target": str(own.pk)}
+    job = take_in(bob, as_file([MANIFEST, theirs, {**edge, "relation": "contradicts"}, END]))
+    assert counts(job, "skipped") == {"edge": 1}
+    assert not MemoryEdge.objects.for_user(bob).exists()
+
+
+def test_a_note_that_was_changed_here_is_kept(full: User, take_in: TakeIn) -> None:
+    data = exported(full)
+    note = Memory.objects.for_user(full).filter(status="active").first()
+    assert note is not None
+    Memory.objects.for_user(full).filter(pk=note.pk).update(content="Changed here")
+    job = take_in(full, data, own=True)
+    assert counts(job) == {}
+    assert "Changed here" in contents(full)
+    assert any("yours was kept" in row["reason"] for row in job.report["skipped"])
+
+
+def test_a_conversation_that_went_on_goes_on_here(alice: User, bob: User, take_in: TakeIn) -> None:
+    def say(*numbers: int) -> None:
+        said = [{"role": "user", "content": f"Word {n}", "external_id": f"m{n}"} for n in numbers]
+        messages_ingest(user_id=alice.pk, session="s", messages=said)
+
+    say(1, 2)
+    take_in(bob, exported(alice), own=True)
+    say(3)
+    job = take_in(bob, exported(alice), own=True)
+    assert counts(job) == {"message": 1}
+    texts = Message.objects.for_user(bob).order_by("position").values_list("text", flat=True)
+    assert list(texts) == ["Word 1", "Word 2", "Word 3"]
+
+
+def test_deleting_the_account_takes_the_files_that_wait(bob: User, admin: User) -> None:
+    job = import_create(user_id=bob.pk, chunks=[as_file([MANIFEST, record("One"), END])])
+    assert import_path(job.pk).exists()
+    user_delete(user=bob)
+    assert not import_path(job.pk).exists()
