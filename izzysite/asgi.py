@@ -35,9 +35,7 @@ application = WithRunner(
     ProtocolTypeRouter(
         {
             "http": HeadWithoutBody(
-                MessagesProxy(
-                    StaticFiles(BodyLimit(WithMCP(django_application), body_limit))
-                )
+                MessagesProxy(StaticFiles(BodyLimit(WithMCP(django_application), body_limit)))
             ),
             "websocket": websocket_application,
             "lifespan": Lifespan(),
