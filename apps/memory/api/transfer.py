@@ -1,35 +1,29 @@
 """REST of taking out and bringing in: `/export/` and `/import/`."""
 
-from collections.abc import AsyncIterator, Iterable
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 from uuid import UUID
 
-from django.core.files.uploadedfile import UploadedFile
 from django.http import QueryDict, StreamingHttpResponse
-from django.utils import timezone
-from django.utils.http import content_disposition_header
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiResponse
 from pydantic import Field
 from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
 
-from apps.core.errors import InvalidInput
 from apps.core.http.drf import StrictJSONParser
 from apps.core.http.rest import Described, Listed, UserView, operation
-from apps.core.http.shapes import ABSENT, Beside, Id, Lax, Moment, OpenInput, Query, Shape, page_of
+from apps.core.http.shapes import ABSENT, Beside, Id, Moment, Query, Shape, page_of
 from apps.memory.models import Import, ImportState
-from apps.memory.transfer.exporting import (
-    conversation_export,
-    export_lines,
-    export_markdown,
-    streamed,
+from apps.memory.transfer.jobs import import_cancel, import_get, imports_list
+from apps.memory.transfer.requests import (
+    JSONL,
+    MARKDOWN,
+    TYPES,
+    ImportInput,
+    export_answer,
+    import_brought,
 )
-from apps.memory.transfer.jobs import import_cancel, import_create, import_get, imports_list
 
-Flag = Annotated[bool, Lax]  # of a form it is text
-JSONL, MARKDOWN = "jsonl", "markdown"
-TYPES = {JSONL: "application/x-ndjson", MARKDOWN: "application/zip"}
 EXPORTED = {
     (200, TYPES[JSONL]): OpenApiResponse(OpenApiTypes.STR, "A record a line."),
     (200, TYPES[MARKDOWN]): OpenApiResponse(OpenApiTypes.BINARY, "A folder of Markdown files."),
@@ -42,23 +36,6 @@ class ExportQuery(Query):
         "jsonl", description="jsonl: all that there is, without loss; markdown: a zip to read."
     )
     conversation: Id = Field(ABSENT, description="Only this conversation, as Markdown.")
-
-
-class ImportInput(OpenInput):
-    """What to bring in: a file (as a part of a form), or text."""
-
-    text: str | None = Field(None, description="The text itself, for example pasted memories.")
-    format: str = Field(
-        "auto", max_length=32, description="auto, izzy, or the format of another program."
-    )
-    dry_run: Flag = Field(False, description="Only say what would become of it.")
-    own: Flag = Field(
-        False,
-        description="It is my own export: what Izzy trusted it trusts again. Of Izzy's format only.",
-    )
-    accept: Flag = Field(
-        False, description="I vouch for what it says; else its notes wait for review as others' words."
-    )
 
 
 class ImportUpload(ImportInput):
@@ -141,31 +118,6 @@ class ExportView(UserView):
         return export_answer(self.user_id, query.format, query.conversation)
 
 
-def export_answer(user_id: UUID, format: str, conversation: UUID | None = None) -> StreamingHttpResponse:
-    """The file, as it is made. NotFound for a conversation that is not the user's."""
-    name = f"izzy-{timezone.localdate():%Y-%m-%d}"
-    if conversation is not None:
-        document = conversation_export(user_id, conversation)
-        parts = (part.encode() for part in document.parts)
-        return _download(parts, "text/markdown; charset=utf-8", document.path.rpartition("/")[2])
-    if format == MARKDOWN:
-        return _download(export_markdown(user_id), TYPES[MARKDOWN], f"{name}-markdown.zip")
-    return _download(export_lines(user_id), TYPES[JSONL], f"{name}.jsonl")
-
-
-class Download(StreamingHttpResponse):
-    """A file that is made while it is sent: on an event loop each chunk on the database pool."""
-
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        return streamed(iter(self))
-
-
-def _download(parts: Iterable[bytes], content_type: str, name: str) -> StreamingHttpResponse:
-    response = Download(iter(parts), content_type=content_type)
-    response.headers["Content-Disposition"] = content_disposition_header(True, name) or "attachment"
-    return response
-
-
 class ImportsView(UserView):
     """All imports, and new ones."""
 
@@ -191,25 +143,6 @@ class ImportsView(UserView):
         sent = {name: given[name] for name in ImportInput.model_fields if name in given}
         body = self.body(ImportInput, sent)
         return import_seen(import_brought(self.user_id, body, request.FILES.get("file")))
-
-
-def import_brought(user_id: UUID, body: ImportInput, file: "UploadedFile[Any] | None") -> Import:
-    """The import of a form's file or text. InvalidInput where neither or both are given, and as `import_create`."""
-    if (file is None) == (not body.text):
-        raise InvalidInput("Send a file, or text.", code="no_file", field="file")
-    chunks: Iterable[bytes] = (
-        file.chunks() if file is not None else [str(body.text).encode("utf-8", "replace")]
-    )
-    return import_create(
-        user_id=user_id,
-        chunks=chunks,
-        name=(file.name or "") if file is not None else "",
-        pasted=file is None,
-        format=body.format,
-        dry_run=body.dry_run,
-        own=body.own,
-        accept=body.accept,
-    )
 
 
 class ImportView(UserView):

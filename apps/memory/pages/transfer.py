@@ -12,9 +12,9 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from apps.accounts.access import SignedInRequest
 from apps.core.errors import REFUSALS, InvalidInput
 from apps.core.ids import parse_id
-from apps.memory.api.transfer import MARKDOWN, TYPES, ImportInput, export_answer, import_brought
 from apps.memory.models import Import
 from apps.memory.transfer.jobs import AUTO, import_cancel, import_formats, import_get, imports_list
+from apps.memory.transfer.requests import MARKDOWN, TYPES, ImportInput, export_answer, import_brought
 
 from .done import is_fragment, own_note
 from .forms import ServiceForm

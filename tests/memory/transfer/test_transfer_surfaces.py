@@ -15,10 +15,10 @@ from django.test import Client
 
 from apps.accounts.models import User
 from apps.core.db.pool import in_db
-from apps.memory.api.transfer import export_answer
 from apps.memory.models import Import, Memory
 from apps.memory.notes.creation import memory_create
 from apps.memory.notes.joining import edge_create
+from apps.memory.transfer.requests import export_answer
 from apps.memory.transfer.running import imports_run
 from tests.site.belongings import MARK
 
