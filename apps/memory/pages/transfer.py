@@ -4,17 +4,17 @@ from typing import Any
 
 from django import forms
 from django.core.paginator import Paginator
-from django.http import HttpResponse
+from django.http import Http404, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from apps.accounts.access import SignedInRequest
-from apps.core.errors import REFUSALS, InvalidInput
+from apps.core.errors import REFUSALS, NotFound
 from apps.core.ids import parse_id
 from apps.memory.models import Import
 from apps.memory.transfer.jobs import AUTO, import_cancel, import_formats, import_get, imports_list
-from apps.memory.transfer.requests import MARKDOWN, TYPES, ImportInput, export_answer, import_brought
+from apps.memory.transfer.requests import JSONL, TYPES, ImportInput, export_answer, import_brought
 
 from .done import is_fragment, own_note
 from .forms import ServiceForm
@@ -87,12 +87,13 @@ def data(request: SignedInRequest) -> HttpResponse:
 @require_GET
 def export(request: SignedInRequest) -> HttpResponseBase:
     """The file that is taken out; with `conversation` that one as Markdown."""
-    asked, conversation = request.GET.get("format", ""), request.GET.get("conversation")
-    if conversation:
-        return export_answer(request.user.pk, MARKDOWN, parse_id(conversation))
+    asked, conversation = request.GET.get("format", JSONL), request.GET.get("conversation")
     if asked not in TYPES:
-        raise InvalidInput("There is no such format.", field="format")
-    return export_answer(request.user.pk, asked)
+        raise Http404("There is no such format.")
+    try:
+        return export_answer(request.user.pk, asked, parse_id(conversation) if conversation else None)
+    except NotFound as error:
+        raise Http404(error.message) from error
 
 
 @require_GET

@@ -155,3 +155,11 @@ def test_the_commands_take_out_and_bring_in(full: User, bob: User, tmp_path: Pat
     with pytest.raises(CommandError, match="cannot be read"):
         call_command("import_memories", str(tmp_path / "none"), user="bob")
     json.loads(file.read_bytes().splitlines()[0])
+
+
+@pytest.mark.parametrize("asked", ["format=wrong", "conversation=wrong", "conversation={}"])
+def test_the_page_has_no_such_file(
+    asked: str, full: User, bob: User, sign_in: Callable[[User], Client]
+) -> None:
+    (talk,) = rows_in(exported(full), "conversation")
+    assert sign_in(bob).get(f"/settings/data/export/?{asked.format(talk['id'])}").status_code == 404
