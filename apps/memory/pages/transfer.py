@@ -79,7 +79,7 @@ def data(request: SignedInRequest) -> HttpResponse:
         else:
             return redirect("memory:data")
     page = Paginator(imports_list(request.user.pk), PAGE_SIZE).get_page(request.GET.get("page"))
-    context = {"form": form, "page": page, "tab": "data", "nav": "settings"}
+    context = {"form": form, "page": page, "tab": "data", "nav": "settings", "formats": _titles()}
     status = 422 if request.method == "POST" else 200
     return render(request, "memory/transfer/page.html", context, status=status)
 
@@ -100,7 +100,8 @@ def export(request: SignedInRequest) -> HttpResponseBase:
 @own_note
 def one(request: SignedInRequest, import_id: Any) -> HttpResponse:
     """An import as it is now: the page asks again until it has ended."""
-    return _one(request, import_get(request.user.pk, import_id))
+    job = import_get(request.user.pk, import_id)
+    return _one(request, job) if is_fragment(request) else redirect("memory:data")
 
 
 @require_POST
@@ -115,4 +116,9 @@ def cancel(request: SignedInRequest, import_id: Any) -> HttpResponse:
 
 
 def _one(request: SignedInRequest, job: Import) -> HttpResponse:
-    return render(request, "memory/transfer/_import.html", {"job": job})
+    return render(request, "memory/transfer/_import.html", {"job": job, "formats": _titles()})
+
+
+def _titles() -> dict[str, str]:
+    """The formats' names for people, by the names that rows have."""
+    return {name: title for name, title, _ in import_formats()}

@@ -17,15 +17,17 @@ DEFAULT_URL = "http://127.0.0.1:8000"
 
 @click.command()
 @click.argument("url", required=False)
+@click.option("--url", "address", metavar="URL", help="The same as the argument.")
 @click.option("--token-stdin", is_flag=True, help="Read the token from standard input.")
 @json_option
-def login(url: str | None, token_stdin: bool, as_json: bool) -> None:
+def login(url: str | None, address: str | None, token_stdin: bool, as_json: bool) -> None:
     """Sign in to an Izzy server with an API token.
 
     The token comes from Settings → API tokens, or from `manage.py createtoken USER`. It is checked and then kept in
     ~/.config/izzy/config.toml, which only you can read.
     """
     asks = somebody_is_there()
+    url = url or address
     if url is None:
         known = config.saved().url or DEFAULT_URL
         url = click.prompt("Server", default=known, err=True) if asks and not token_stdin else known

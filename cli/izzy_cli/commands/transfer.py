@@ -214,8 +214,9 @@ KINDS = [
 
 def show_import(row: Row) -> None:
     """An import with its report."""
-    what = "would be brought in" if row["dry_run"] else "import"
-    say(f"{plain(row['name'] or 'text', one_line=True)}: {what}, {row['state']} ({row['id']})")
+    what = "tried" if row["dry_run"] else "import"
+    name = plain(row["name"] or "text", one_line=True)
+    say(f"{name}: {what} as {plain(row['format'] or 'unknown')}, {row['state']} ({row['id']})")
     report = row["report"]
     if report["kinds"]:
         show_rows(KINDS, report["kinds"], empty="")
@@ -224,7 +225,8 @@ def show_import(row: Row) -> None:
         more = ", …" if skipped["count"] > SHOWN_PLACES else ""
         reason = plain(skipped["reason"], one_line=True).rstrip(".")
         say(
-            f"{skipped['count']} {skipped['kind']} skipped: {reason} ({plain(places, one_line=True)}{more})"
+            f"{skipped['count']} × {skipped['kind'].replace('_', ' ')} skipped: {reason} "
+            f"({plain(places, one_line=True)}{more})"
         )
     for wrong in report["wrong"]:
         place = wrong["place"] or f"line {wrong['line']}"

@@ -122,7 +122,10 @@ def test_the_page_takes_a_file_and_shows_what_became_of_it(
     job = Import.objects.for_user(bob).get()
     assert 'hx-trigger="every 1s"' in client.get("/settings/data/").text
     imports_run()
-    shown = client.get(f"/settings/data/imports/{job.pk}/").text
+    address = f"/settings/data/imports/{job.pk}/"
+    shown = client.get(address, headers={"HX-Request": "true"}).text
+    assert client.get(address).status_code == 302  # to the page, of which it is a part
+    assert "Izzy (its own export)" in shown
     assert "hx-trigger" not in shown
     assert "line 4" in shown
     assert contents(bob) == {"One"}
