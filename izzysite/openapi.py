@@ -19,7 +19,7 @@ from pydantic_core import PydanticUndefined
 
 from apps.agent.turn.events import EVENT_TYPES, Event
 from apps.core.http.rest import Described
-from apps.core.http.shapes import Checked, OpenInput, Query, Shape
+from apps.core.http.shapes import Checked, OpenInput, OrDefault, Query, Shape
 
 ERROR_SCHEMA = {
     "type": "object",
@@ -129,6 +129,8 @@ def _schema(hint: Any, component: Any, marks: Iterable[Any] = ()) -> dict[str, A
     if own := [mark.schema for mark in marks if isinstance(mark, Checked)]:
         return dict(_written(own[0], component))
     schema = _plain_schema(hint, origin, parts, component)
+    if OrDefault in marks:
+        schema["nullable"] = True
     sizes = "Items" if origin is list else "Length"
     names = {"ge": "minimum", "le": "maximum", "min_length": f"min{sizes}", "max_length": f"max{sizes}"}
     for mark in marks:

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from django.http import HttpResponseBase
 from django.urls import path
-from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
+from drf_spectacular.utils import OpenApiParameter
 from rest_framework.request import Request
 
 from apps.accounts.credentials import event_stream, follow_check, server_sent
@@ -29,7 +29,7 @@ from apps.builder.shapes import (
     build_seen,
 )
 from apps.core.db.pool import in_db
-from apps.core.http.rest import Answer, Described, Listed, UserView, operation
+from apps.core.http.rest import Answer, Listed, UserView, event_stream_of, operation
 from apps.core.http.shapes import Beside, page_of
 from apps.core.jobs.bus import Signal
 
@@ -38,9 +38,12 @@ KEEP_ALIVE_SECONDS = 15.0
 NO_INPUT: dict[str, Any] = {"type": "object", "properties": {}}
 MAX_NUMBER = 2**31 - 1
 SEEN = OpenApiParameter(
-    "Last-Event-ID", int, OpenApiParameter.HEADER, description="The newest number seen."
+    "Last-Event-ID",
+    str,
+    OpenApiParameter.HEADER,
+    description="The newest number seen; what is none begins from the start.",
 )
-EVENTS = OpenApiResponse(Described(BuilderMessageOutput), "Server-sent events, one message each.")
+EVENTS = event_stream_of("BuilderMessageOutput", "Server-sent events, one message each.")
 
 
 async def build_stream(build_id: UUID, after: int) -> AsyncGenerator[bytes, None]:

@@ -25,6 +25,7 @@ from apps.core.http.shapes import ABSENT, Beside, Checked, Id, Moment, OpenInput
 from apps.core.text import is_yes
 
 NAME = {"type": "string", "minLength": 1}
+NEW_NAME = {**NAME, "pattern": "^[a-z][a-z0-9_]{1,47}$"}
 DESCRIPTION = {**NAME, "maxLength": MAX_DESCRIPTION_CHARS, "pattern": r"\S"}
 ANSWER = text(MAX_ANSWER_CHARS)
 
@@ -49,7 +50,7 @@ class BuildInput(OpenInput):
             {"required": ["capability", "execution"]},
         ]
     }
-    name: Annotated[str, Checked(lambda value, field: clean_name(value), NAME)] | None = None
+    name: Annotated[str, Checked(lambda value, field: clean_name(value), NEW_NAME)] | None = None
     description: (
         Annotated[str, Checked(lambda value, field: clean_description(value), DESCRIPTION)] | None
     ) = None

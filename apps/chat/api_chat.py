@@ -27,7 +27,7 @@ from apps.chat.turns.services import MAX_CLIENT_ID, MAX_MESSAGE_CHARS
 from apps.core.db.pool import in_db
 from apps.core.db.writing import one_view
 from apps.core.errors import Conflict, IzzyError, NotFound
-from apps.core.http.rest import UserView, operation
+from apps.core.http.rest import UserView, event_stream_of, operation
 from apps.core.http.shapes import ABSENT, Checked, Id, OpenInput, Refused, Shape, text
 from apps.core.text import is_yes
 
@@ -38,10 +38,7 @@ ANSWER = text(MAX_ANSWER_CHARS)
 CLIENT_ID = text(MAX_CLIENT_ID, allow_empty=True)
 KEEP_ALIVE_SECONDS = 15.0
 FAILED_STATUS = {TurnStatus.FAILED: 502, TurnStatus.INTERRUPTED: 503}
-EVENTS = OpenApiResponse(
-    {"$ref": "#/components/schemas/TurnEvent"},
-    "With `stream`: the turn's events as server-sent events, one JSON object each, whose type `event:` repeats.",
-)
+EVENTS = event_stream_of("TurnEvent", "With `stream`: the turn's events as server-sent events.")
 RESPONSES = {
     (200, "text/event-stream"): EVENTS,
     502: OpenApiResponse(

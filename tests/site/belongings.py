@@ -159,6 +159,7 @@ def make_build(owner: User, conversation: Conversation) -> tuple[UUID, UUID]:
     )
     build = Build.objects.create(
         user=owner, capability=capability, name=capability.name, description=f"For the {MARK}", state="failed",
+        input_schema=capability.input_schema,
         error_code="gave_up", reason=f"The {MARK} is too large", request=MARK, conversation_id=conversation.pk,
     )  # fmt: skip
     Follower.objects.create(user=owner, build=build, conversation_id=conversation.pk, turn_id=uuid7())

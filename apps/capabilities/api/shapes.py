@@ -28,6 +28,7 @@ from apps.core.errors import InvalidInput
 from apps.core.http.shapes import ABSENT, Beside, Checked, ClosedInput, Moment, Query, Refused, Shape
 
 OBJECT = {"type": "object", "additionalProperties": {}}
+SCHEMA = {**OBJECT, "required": ["type"], "properties": {"type": {"type": "string", "enum": ["object"]}}}
 NAME = {"type": "string", "minLength": 1, "pattern": "^[a-z][a-z0-9_]{1,47}$"}
 DESCRIPTION = {"type": "string", "minLength": 1, "maxLength": MAX_DESCRIPTION_CHARS, "pattern": r"\S"}
 TAGS = {"type": "array", "items": {"type": "string", "minLength": 1}}
@@ -91,7 +92,7 @@ class CapabilityInput(ClosedInput):
 
     name: Annotated[str, Checked(lambda value, field: clean_name(value), NAME), Refused("empty_text")]
     description: Annotated[str, Checked(lambda value, field: clean_description(value), DESCRIPTION)]
-    input_schema: Annotated[dict[str, Any], Checked(clean_schema, OBJECT), Refused("invalid_schema")] = (
+    input_schema: Annotated[dict[str, Any], Checked(clean_schema, SCHEMA), Refused("invalid_schema")] = (
         Field(description="JSON schema, draft 2020-12, of type object.")
     )
     output_schema: Annotated[
@@ -231,7 +232,7 @@ class ExecutionOutput(Shape):
 class VersionInput(ClosedInput):
     """Which version is meant."""
 
-    version: Annotated[int | None, Refused("wrong_type")] = Field(None, ge=1, lt=2**31)
+    version: Annotated[int | None, Refused("wrong_type")] = Field(None, ge=1, le=2**31 - 1)
 
 
 def capability_seen(capability: Capability) -> Beside:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 from uuid import UUID
 
 from django.http import HttpResponseBase, QueryDict
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -26,6 +26,19 @@ class Described:
 
     shape: type[Shape]
     partial: bool = False
+
+
+def event_stream_of(component: str, text: str) -> OpenApiResponse:
+    """Describes an answer of server-sent events, each with the JSON of a component as its data, which OpenAPI 3.0 can only say in an
+    extension."""
+    data: dict[str, Any] = {"type": "string", "description": f"The JSON of a {component}."}
+    data["x-content-schema"] = {"$ref": f"#/components/schemas/{component}"}
+    event = {
+        "event": {"type": "string", "description": "Its type."},
+        "id": {"type": "string"},
+        "data": data,
+    }
+    return OpenApiResponse({"type": "object", "required": ["event", "data"], "properties": event}, text)
 
 
 class Answer(NamedTuple):

@@ -44,7 +44,8 @@ def _redact(value: object, *, field: str) -> Redact:
 
 
 REDACT = {
-    "oneOf": [{"type": "boolean"}, {"type": "array", "items": {"type": "string", "format": "uuid"}}]
+    "oneOf": [{"type": "boolean"}, {"type": "array", "items": {"type": "string", "format": "uuid"}}],
+    "nullable": True,
 }
 
 
@@ -59,8 +60,8 @@ class FilePurgeInput(ClosedInput):
 class PurgeInput(FilePurgeInput):
     """`also`: further notes to purge with it."""
 
-    also: Annotated[list[UUID], Checked(_ids, {**TEXTS, "maxItems": MAX_ALSO})] = Field(
-        ABSENT, description="Ids."
+    also: Annotated[list[UUID], Checked(_ids, {**TEXTS, "maxItems": MAX_ALSO, "nullable": True})] = (
+        Field(ABSENT, description="Ids.")
     )
 
 

@@ -176,7 +176,7 @@ class EdgeOutput(Shape):
 class RestoreInput(ClosedInput):
     """Without `version` a deleted or archived note comes back; with it a note goes back to that version."""
 
-    version: int | None = Field(None, ge=1, lt=2**31)
+    version: int | None = Field(None, ge=1, le=2**31 - 1)
 
 
 class UndoInput(RestoreInput):
