@@ -213,11 +213,13 @@ def _component(message: dict[str, Any]) -> str:
 
 def _errors_of(path: str, method: str, operation: dict[str, Any], is_page: bool) -> dict[str, str]:
     found = ANY | ANY_TROUBLE
-    if "{" in path or "requestBody" in operation or is_page:
+    parameters = operation.get("parameters", [])
+    names_row = any(each["schema"].get("format") == "uuid" for each in parameters)
+    if "{" in path or names_row or "requestBody" in operation or is_page:
         found |= NAMED  # a body may name rows too, and a page may lie behind the last
     if "requestBody" in operation:
         found |= CHECKED | WITH_BODY
-    elif operation.get("parameters"):
+    elif parameters:
         found |= CHECKED
     return found if method == "get" else found | CHANGES
 
