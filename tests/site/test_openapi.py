@@ -237,7 +237,7 @@ def test_what_streams_or_runs_answers_as_described(tmp_path: Path) -> None:
                     assert data["type"] == fields["event"]
                     streamed.setdefault(case.operation.label, set()).add(data["type"])
 
-        message = {"message": "Good morning", "stream": True}
+        message: Any = {"message": "Good morning", "stream": True}
         send(loaded["/api/v1/chat/"]["POST"].Case(body=message, media_type="application/json"))
         for operation in operations(loaded, live=True):
             for mode in GenerationMode:
