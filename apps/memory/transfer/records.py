@@ -6,6 +6,7 @@ or a hash of the content where there is none.
 """
 
 import hashlib
+import logging
 import pkgutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -14,10 +15,12 @@ from importlib import import_module
 from operator import attrgetter
 from typing import Literal
 
-from apps.core.errors import InvalidInput
+from apps.core.errors import InvalidInput, IzzyError
 
 from .readers.archives import check, documents
 from .uploads import Upload as Upload
+
+logger = logging.getLogger(__name__)
 
 MAX_KEY_CHARS = 200
 
@@ -160,7 +163,7 @@ def reader_for(upload: Upload, name: str = "auto") -> Reader:
         raise InvalidInput("The file is empty.", code="unknown_format", field="file")
     documents(upload)
     for reader in readers():
-        if reader.matches(upload):
+        if _matches(reader, upload):
             return reader
     check(upload)
     understood = ", ".join(reader.title for reader in readers())
@@ -169,6 +172,16 @@ def reader_for(upload: Upload, name: str = "auto") -> Reader:
         code="unknown_format",
         field="format",
     )
+
+
+def _matches(reader: Reader, upload: Upload) -> bool:
+    try:
+        return reader.matches(upload)
+    except IzzyError:
+        raise
+    except Exception:  # whatever it stumbled over, the file is none of its own, and the others are asked
+        logger.exception("the reader %s could not look at a file", reader.name)
+        return False
 
 
 def content_key(*parts: str) -> str:

@@ -44,7 +44,7 @@ def matches(upload: Upload) -> bool:
             if each.suffix in {".csv", ".tsv", ""} or upload.head(2) != b"PK"
         ]
         return bool(listed) and all(_is_table(document) for document in listed[:3])
-    except IzzyError:
+    except (IzzyError, csv.Error):
         return False
 
 
