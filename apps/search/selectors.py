@@ -259,9 +259,10 @@ def _pairs(spaces: list[_Vectors], documents: list[UUID], at_least: float) -> li
         number = sum(known.astype(np.float32) for _, known in blocks)
         total = sum(np.where(known, shares, 0) for shares, known in blocks)
         similar = np.clip(total / np.maximum(number, 1), 0, 1)
-        ones, twos = np.nonzero(similar >= at_least)
-        later = twos > ones
-        for one, two in zip(ones[later].tolist(), twos[later].tolist(), strict=True):
+        ones, twos = np.nonzero(np.triu(similar >= at_least, 1))
+        # Of thousands that say the same there are millions of pairs: only the best become objects.
+        best = np.argsort(-similar[ones, twos], kind="stable")[:MAX_PAIRS]
+        for one, two in zip(ones[best].tolist(), twos[best].tolist(), strict=True):
             found.append((documents[start + one], documents[start + two], float(similar[one, two])))
         found = sorted(found, key=lambda pair: -pair[2])[:MAX_PAIRS]
     return found

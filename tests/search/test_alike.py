@@ -20,3 +20,13 @@ def test_the_most_alike_are_kept_wherever_they_stand(
     twins = save(alice, "The boiler needs 1.5 bar", "The boiler needs 1.5 bar")
     pairs = alike_pairs(alice.pk, source=Source.MEMORY, among=[*others, *twins], at_least=0.01)
     assert [set(pair[:2]) for pair in pairs] == [set(twins)]
+
+
+def test_of_many_that_say_the_same_only_the_first_pairs_are_kept(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(selectors, "BLOCK", 4)
+    monkeypatch.setattr(selectors, "MAX_PAIRS", 3)
+    same = save(alice, *["The boiler needs 1.5 bar"] * 9)
+    pairs = alike_pairs(alice.pk, source=Source.MEMORY, among=same, at_least=0.85)
+    assert [pair[:2] for pair in pairs] == [(same[0], one) for one in same[1:4]]
