@@ -21,7 +21,7 @@ from apps.memory.notes.fields import (
     clean_content,
 )
 from apps.memory.notes.joining import MAX_RELATION_CHARS, edge_create, joined_tags
-from apps.memory.notes.revisions import Change
+from apps.memory.notes.revisions import BY_ASSISTANT, BY_PROGRAM, Change
 from apps.memory.notes.selectors import memory_get
 from apps.memory.occasions.phrases import MAX_OCCASION_CHARS, MAX_OCCASIONS
 from apps.memory.similarity import adds_nothing, denies_other, near_notes
@@ -161,14 +161,14 @@ def note_save(context: ToolContext, given: Mapping[str, Any]) -> dict[str, Any]:
     user_id = context.user_id
     fields = clean_changes({name: value for name, value in given.items() if value is not None})
     content = fields.pop("content")
-    judged = Judged(Trust.ASSISTANT, fields)
+    author, judged = BY_ASSISTANT, Judged(Trust.ASSISTANT, fields)
     if context.by_program:
-        judged = program_judged(fields)
+        author, judged = BY_PROGRAM, program_judged(fields)
     elif context.taint.is_tainted:
         judged = note_judged(context.taint.own(), content, fields)
     words = [content, fields.get("category", ""), *fields.get("tags", []), *fields.get("occasions", [])]
     change = replace(
-        change_by(context),
+        author,
         trust=judged.trust,
         sensitive=needs_a_look(context.taint, words),
         conversation_id=context.conversation_id,
