@@ -92,8 +92,8 @@ def token_digest(secret: str) -> str:
 
 
 def authenticate_bearer(header: str) -> APIToken:
-    """The valid token of an Authorization header `Bearer izzy_…` (its `.user` is loaded), noted as used to the
-    minute, so that reading does not write each time.
+    """The valid token of an Authorization header `Bearer izzy_…` (its `.user` is loaded, with preferences), noted as
+    used to the minute, so that reading does not write each time.
 
     Synchronous; a query or two. Raises NotAuthenticated for everything else.
     """
@@ -107,7 +107,7 @@ def authenticate_bearer(header: str) -> APIToken:
         .filter(user__is_active=True, revoked_at=None)
         .exclude(expires_at__lte=now)
     )
-    token = valid.select_related("user").filter(digest=token_digest(secret)).first()
+    token = valid.select_related("user__preferences").filter(digest=token_digest(secret)).first()
     if token is None:
         raise NotAuthenticated("This API token is unknown, expired or revoked.")
     if token.last_used_at is None or now - token.last_used_at > LAST_USED_STEP:

@@ -13,6 +13,11 @@ def preferences_for(user_id: UUID) -> Preferences:
     return Preferences.objects.filter(user_id=user_id).first() or Preferences(user_id=user_id)
 
 
+def uses_memory(user: User) -> bool:
+    """Whether notes may be read and kept for a user whose preferences are loaded, or are read now."""
+    return (getattr(user, "preferences", None) or Preferences()).use_memory
+
+
 def user_language(user_id: UUID) -> str:
     """The language code the user prefers, "" where it is to be detected."""
     return Preferences.objects.filter(user_id=user_id).values_list("language", flat=True).first() or ""

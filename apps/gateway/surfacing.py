@@ -76,12 +76,15 @@ def block_for(
     shown: Iterable[Mapping[str, Any]] = (),
     conversation_id: UUID | None = None,
     record: bool = True,
+    use_memory: bool | None = None,
 ) -> Block:
-    """What to bring up beside what `shown` has; empty for users who switched memory off.
+    """What to bring up beside what `shown` has; empty for users who switched memory off: `use_memory`, where that is known.
 
     `conversation_id` is where the session's own words are kept. Without `record` the notes do not count as brought up.
     """
-    if not preferences_for(user_id).use_memory:
+    if use_memory is None:
+        use_memory = preferences_for(user_id).use_memory
+    if not use_memory:
         return Block()
     now, known = timezone.now(), _known(user_id, list(shown))
     with precompute():  # both look for the same

@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from apps.accounts.access import has_scope
 from apps.accounts.models import APIToken, ProxyMemory, Scope
+from apps.accounts.selectors import uses_memory
 from apps.chat.models import Message
 from apps.core.ids import parse_id, uuid7
 from apps.core.text import storable
@@ -113,6 +114,7 @@ def new_block(plan: Plan) -> Block:
         shown=plan.shown,
         conversation_id=plan.session.conversation_id if plan.session else None,
         record=False,
+        use_memory=uses_memory(plan.token.user),
     )
 
 

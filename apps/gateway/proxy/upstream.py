@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 import httpx
 from django.conf import settings
 
+from apps.accounts.secrets import secret_get
 from apps.agent.model.client import ANTHROPIC_URL, current_endpoint, without_user
 from apps.agent.models import ModelCall
 from apps.gateway.proxy.credentials import TOKEN, Credentials, Headers
@@ -43,13 +44,14 @@ def upstream_of(
 
     ProxyError (401) where neither the client nor the instance has a key, (403) for what the instance's key does not do.
     """
-    endpoint = current_endpoint()
-    base = httpx.URL(without_user(settings.IZZY_PROXY_UPSTREAM or endpoint.base_url or ANTHROPIC_URL))
+    endpoint = None if credentials.own_key else current_endpoint()
+    known = endpoint.base_url if endpoint else secret_get("anthropic_base_url").rstrip("/")
+    base = httpx.URL(without_user(settings.IZZY_PROXY_UPSTREAM or known or ANTHROPIC_URL))
     target = base.raw_path.rstrip(b"/") + raw_path + (b"?" + query if query else b"")
     url = base.copy_with(raw_path=target)
     official = url.host == urlsplit(ANTHROPIC_URL).hostname
     kind = ModelCall.Endpoint.ANTHROPIC if official else ModelCall.Endpoint.CUSTOM
-    if credentials.own_key:
+    if endpoint is None:
         return Upstream(url, credentials.headers, kind, spends=False)
     if endpoint.is_offline:
         raise ProxyError(
