@@ -30,7 +30,7 @@ class TokenOutput(Shape):
 
 
 class MeOutput(Shape):
-    """Who asks, and whom: `token` is null for a signed-in browser."""
+    """The asker and the server: `token` is null for a signed-in browser."""
 
     user: UserOutput
     token: TokenOutput | None

@@ -86,7 +86,7 @@ class Preferences(models.Model):
 
 
 class ProxyMemory(models.TextChoices):
-    """What the Messages proxy does for a token beside passing requests on."""
+    """Services of the Messages proxy for a token beside passing requests on."""
 
     BOTH = "both", "Bring up memories and remember what was said"
     INJECT = "inject", "Only bring up memories"

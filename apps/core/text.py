@@ -184,7 +184,7 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def unstorable(data: Any, source: bytes) -> str:
-    """What no database can hold of a value that was read from this JSON: "NUL characters", "lone surrogates", or "" for none."""
+    """The characters that no database can hold in a value that was read from this JSON: "NUL characters", "lone surrogates", or "" for none."""
     # Every text, keys too; not recursively, since the nesting may be as deep as the parser allows.
     pending = [data] if _SUSPICIOUS.search(source) else []
     while pending:

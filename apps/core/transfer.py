@@ -46,7 +46,7 @@ class Entry:
 
 @dataclass(slots=True)
 class Report:
-    """What became of records, by kind; reasons keep MAX_PLACES places each, and MAX_WRONG wrong records are listed."""
+    """The outcome for records, by kind; reasons keep MAX_PLACES places each, and MAX_WRONG wrong records are listed."""
 
     kinds: dict[str, dict[str, int]] = field(default_factory=dict)
     skipped: dict[tuple[str, str], tuple[int, list[str]]] = field(default_factory=dict)

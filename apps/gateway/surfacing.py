@@ -1,4 +1,4 @@
-"""What comes up unasked in sessions of other programs: chosen as in a chat turn, in an element of its own, without short names."""
+"""Surfacing in sessions of other programs: notes are chosen as in a chat turn, in an element of its own, without short names."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -36,13 +36,13 @@ from apps.memory.recall.injection import (
 OPENING, CLOSING = "<izzy-memories>", "</izzy-memories>"
 ELEMENT_TOKENS = estimate_tokens(f"{OPENING}\n\n{CLOSING}")
 MOST_SHOWN = 500
-"""So many entries of what a session has been shown are kept, the newest."""
+"""The number of entries that are kept of what a session has been shown, the newest."""
 _TAG = re.compile(r"</?\s*izzy-memories\s*>", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """What to add to a program's context: `text` of at most BUDGET_TOKENS estimated tokens, "" when nothing is relevant.
+    """An addition to a program's context: `text` of at most BUDGET_TOKENS estimated tokens, "" when nothing is relevant.
 
     `shown` has an entry `{id, text}` (words of a conversation: with `source`; what is not to be trusted: with `untrusted`) for
     each line, in their order.
@@ -54,7 +54,7 @@ class Block:
 
 
 def surface_for(session: ClientSession, recent_texts: Sequence[str]) -> Block:
-    """What to bring up now in a program's session that it has not been shown, and notes that it was shown.
+    """The notes to bring up now in a program's session that it has not been shown; they count as shown from now on.
 
     `recent_texts` are what was said last, oldest first, the newest message at the end. Synchronous, inside `in_db`.
     """
@@ -78,7 +78,7 @@ def block_for(
     record: bool = True,
     use_memory: bool | None = None,
 ) -> Block:
-    """What to bring up beside what `shown` has; empty for users who switched memory off: `use_memory`, where that is known.
+    """The notes to bring up beside those that `shown` has; empty for users who switched memory off: `use_memory`, where that is known.
 
     `conversation_id` is where the session's own words are kept. Without `record` the notes do not count as brought up.
     """

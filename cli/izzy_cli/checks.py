@@ -1,4 +1,4 @@
-"""What `izzy doctor` looks at. Other parts add checks by a function in PROVIDERS."""
+"""The checks of `izzy doctor`. Other parts add checks by a function in PROVIDERS."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass

@@ -34,7 +34,7 @@ Params = Mapping[str, str | int | bool | None]
 
 @dataclass(frozen=True)
 class Answer:
-    """What the server answered: `content` as it came, `value` as JSON."""
+    """The server's answer: `content` as it came, `value` as JSON."""
 
     status: int
     content: bytes
@@ -108,7 +108,7 @@ class Client:
             yield self._events(response)
 
     def probe(self, path: str) -> Answer:
-        """What an address beside `/api/v1/` answers, whatever its status."""
+        """The answer of an address beside `/api/v1/`, whatever its status."""
         with self._open("GET", f"{self.url}{path}", SECONDS) as response:
             content = self._read(response)
             self._is_json(response)

@@ -30,7 +30,7 @@ def config_file() -> Path:
 
 
 def saved() -> Account:
-    """What `izzy login` saved; empty where nothing was."""
+    """The account that `izzy login` saved; empty where nothing was."""
     file = config_file()
     try:
         values = tomllib.loads(file.read_text(encoding="utf-8"))

@@ -18,7 +18,7 @@ class Exit(IntEnum):
 
 
 class Problem(Exception):
-    """What ends a command. `code` and `extra` are the server's, where it answered."""
+    """An error that ends a command. `code` and `extra` are the server's, where it answered."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What people and programs see: tables on a terminal, lines with tabs in a pipe, JSON as the server sent it."""
+"""Output for people and programs: tables on a terminal, lines with tabs in a pipe, JSON as the server sent it."""
 
 import contextlib
 import os
@@ -75,7 +75,7 @@ def note(text: str) -> None:
 
 
 def say_json(content: bytes) -> None:
-    """What the server answered, byte for byte, and a line's end. Nothing where it answered nothing."""
+    """The server's answer, byte for byte, and a line's end. Nothing where it answered nothing."""
     if content:
         sys.stdout.flush()
         sys.stdout.buffer.write(content.removesuffix(b"\n") + b"\n")

@@ -51,7 +51,7 @@ class Batch:
     after_tools: bool = False  # a tool spoke in an earlier batch of the session
 
     def body(self) -> list[dict[str, Any]]:
-        """What an assistant says after tool output counts as others' words, also where the output came in the batch before."""
+        """An assistant's message after tool output counts as others' words, also where the output came in the batch before."""
         mark = [{"role": "tool"}] if self.after_tools else []
         return [*mark, *(message.body for message in self.messages)]
 

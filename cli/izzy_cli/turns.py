@@ -58,7 +58,7 @@ class Printer:
 
 
 def _line(event: Event) -> str:
-    """What an event says about the turn, "" for nothing."""
+    """An event's message about the turn, "" for nothing."""
     match event["type"]:
         case "memory_context" if count := len(event["items"]):
             return f"· {count} {'note' if count == 1 else 'notes'} came up"
@@ -210,7 +210,7 @@ def _allowed(approval: Mapping[str, Any]) -> str:
 def waiting_line(
     conversation: str, question: Mapping[str, Any] | None, approval: Mapping[str, Any] | None
 ) -> str:
-    """What a turn waits for, and the command that goes on with it."""
+    """The thing a turn waits for, and the command that goes on with it."""
     again = f"izzy chat -c {conversation}"
     if question:
         return f"Izzy asks: {question['text']} Answer with: {again} --answer TEXT"

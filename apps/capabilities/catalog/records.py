@@ -77,7 +77,7 @@ class CapabilityRecord(RecordInput):
 
 
 class PermissionsRecord(RecordInput):
-    """What a version asks for."""
+    """The hosts and secrets that a version asks for."""
 
     hosts: list[str] = Field(default_factory=list)
     secrets: list[str] = Field(default_factory=list)

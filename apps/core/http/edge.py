@@ -1,4 +1,4 @@
-"""What the web server and the applications behind it agree on: how long a body may be, and how an answer is broken off."""
+"""The agreement between the web server and the applications behind it: how long a body may be, and how an answer is broken off."""
 
 from django.conf import settings
 

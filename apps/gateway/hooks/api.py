@@ -13,7 +13,7 @@ from apps.gateway.hooks.services import hook_run
 
 
 class HookInput(OpenInput):
-    """What a client gives its hook on stdin, as it is."""
+    """A hook's stdin, as the client gives it."""
 
     openapi = {"additionalProperties": True}
     hook_event_name: str = Field(description="Events that Izzy has no use for are answered by `{}`.")
@@ -25,7 +25,7 @@ class HookSpecificOutput(Shape):
 
 
 class HookOutput(Shape):
-    """What a client reads from its hook's stdout: the first field for Claude Code, Codex and Gemini CLI, the others for Cursor; none
+    """A hook's stdout, as the client reads it: the first field for Claude Code, Codex and Gemini CLI, the others for Cursor; none
     where Izzy has nothing to say."""
 
     hookSpecificOutput: HookSpecificOutput | None = None  # noqa: N815

@@ -92,7 +92,7 @@ def unanswered_keep() -> None:
 
 
 def recent_texts(session: ClientSession, prompt: str, *, most: int) -> list[str]:
-    """What was said last in the session, oldest first, and now."""
+    """The session's last messages, oldest first, up to now."""
     texts = _said(session).exclude(text="").order_by("-position").values_list("text", flat=True)
     kept = list(texts[:most])[::-1]
     return [*kept, *(each["text"] for each in session.prompts), prompt][-most:]

@@ -1,4 +1,4 @@
-"""What each client's hooks say and want to hear: its events, the names of its fields, and the shape of its answers."""
+"""The dialects of the clients' hooks: its events, the names of its fields, and the shape of its answers."""
 
 import hashlib
 from collections.abc import Callable, Mapping
@@ -9,12 +9,12 @@ from typing import Any
 from apps.core.errors import InvalidInput, NotFound
 
 MAX_CONTEXT_CHARS = 10_000
-"""What Claude Code, Codex and Cursor put before the model; more they write to a file."""
+"""Characters that Claude Code, Codex and Cursor put before the model; more they write to a file."""
 MAX_TURN_CHARS = 100
 
 
 class Kind(Enum):
-    """What an event means, whatever its client calls it."""
+    """The meaning of an event, whatever its client calls it."""
 
     START = "a session begins, or goes on after it was closed or compacted"
     PROMPT = "the user sent a message"
@@ -71,7 +71,7 @@ class Dialect:
         )
 
     def answer(self, event: HookEvent, context: str) -> dict[str, Any]:
-        """What the client reads, `{}` where there is nothing to say."""
+        """The answer that the client reads, `{}` where there is nothing to say."""
         if not context or event.kind not in {Kind.START, Kind.PROMPT}:
             return {}
         return self.context(event, context[:MAX_CONTEXT_CHARS])

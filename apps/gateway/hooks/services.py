@@ -1,4 +1,4 @@
-"""What Izzy does at an event of another program's hooks, and what it answers."""
+"""Izzy's part in an event of another program's hooks, and the answer to it."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -82,7 +82,7 @@ def _opening(session: ClientSession, event: HookEvent) -> str:
 
 
 def _context(session: ClientSession, event: HookEvent) -> str:
-    """What is worth bringing up beside the user's message; after a compaction first what the session had been shown."""
+    """The notes worth bringing up beside the user's message; after a compaction first what the session had been shown."""
     prompt = typed_text(event.prompt)
     if not prompt:
         return ""

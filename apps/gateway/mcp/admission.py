@@ -1,4 +1,4 @@
-"""Who may speak at /mcp: host, origin, bearer token, scope, rate. The answers to those who may not."""
+"""Admission to /mcp: host, origin, bearer token, scope, rate. The answers to those who may not."""
 
 import json
 from dataclasses import dataclass, field

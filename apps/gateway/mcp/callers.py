@@ -1,4 +1,4 @@
-"""Who is at the other end of an MCP connection, and what they may do."""
+"""Callers: the other end of an MCP connection, and what it may do."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -31,7 +31,7 @@ class Caller:
 
     @classmethod
     def of_token(cls, token: APIToken, base_url: str) -> "Caller":
-        """What the token allows."""
+        """The caller with what the token allows."""
         return cls(
             user_id=token.user_id,
             program=str(token.pk),

@@ -33,7 +33,7 @@ Listener = Callable[[ServerEvent], None]
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What one user's programs are offered, as far as it is needed to see a change."""
+    """The offer to one user's programs, as far as it is needed to see a change."""
 
     tools: str = ""  # a digest
     change: int = -1  # of the search index: notes and files are as they were while it is the same
@@ -64,7 +64,7 @@ def states(known: Mapping[UUID, State | None]) -> dict[UUID, State]:
 
 
 def events_between(before: State, after: State) -> Iterable[ServerEvent]:
-    """What a client has to be told of two states."""
+    """The announcements that lead a client from one state to the other."""
     if before.tools != after.tools:
         yield ToolsListChanged()
     if before.resources.keys() != after.resources.keys():

@@ -73,7 +73,7 @@ SessionOver: TypeAlias = Callable[[Context, bool], None]
 
 
 class Handlers:
-    """What is done for each request; `find_caller` says who makes it."""
+    """The handlers of requests; `find_caller` says who makes it."""
 
     def __init__(self, find_caller: FindCaller, session_over: SessionOver) -> None:
         self.find_caller = find_caller

@@ -43,7 +43,7 @@ class Answer:
 
     @property
     def text(self) -> str:
-        """What the answer says to people, at most MOST_TEXT characters."""
+        """The answer's words to people, at most MOST_TEXT characters."""
         return "".join(self._text)[:MOST_TEXT]
 
     @property
@@ -167,7 +167,7 @@ class _Plain:
 
 
 def _decoder(encoding: str) -> Any:
-    """What undoes a content encoding; None for one that cannot be read here."""
+    """A function that undoes a content encoding; None for one that cannot be read here."""
     match encoding.strip().lower():
         case "" | "identity":
             return _Plain()

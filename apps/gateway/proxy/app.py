@@ -27,7 +27,7 @@ from apps.gateway.surfacing import Block
 
 logger = logging.getLogger(__name__)
 MEMORY_SECONDS = 0.150
-"""What is to be brought up has so long; after that the request goes on without."""
+"""Looking for notes may take so long; after that the request goes on without."""
 
 _afterwards: dict[UUID, dict[asyncio.Task[None], UUID | None]] = {}
 """By user, what is still being stored of their answers, and in which session: who asks in another one is to find it."""
@@ -203,7 +203,7 @@ def _answered(response: httpx.Response) -> list[tuple[bytes, bytes]]:
 
 
 async def _block(plan: Plan) -> Block | None:
-    """What to bring up; None where nothing was looked for, or not in time."""
+    """The block to add; None where nothing was looked for, or not in time."""
     if not plan.wants_block:
         return None
     try:

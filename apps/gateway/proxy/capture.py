@@ -1,4 +1,4 @@
-"""What was said in a request and its answer, handed to Izzy's conversations: what a person typed, and what was answered."""
+"""Capture of a request and its answer into Izzy's conversations: the person's typed words, and the answer's."""
 
 import logging
 import re

@@ -1,4 +1,4 @@
-"""Who asks, and with whose key: Izzy's token and the client's own credentials in the headers of a request."""
+"""Credentials: Izzy's token and the client's own credentials in the headers of a request."""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What tokens spend of the instance's model key: a limit a day, and the lines of the usage ledger."""
+"""The instance's model key as tokens spend it: a limit a day, and the lines of the usage ledger."""
 
 from datetime import UTC, datetime, time, timedelta
 

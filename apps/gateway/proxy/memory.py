@@ -37,7 +37,7 @@ QUERY_CHARS = 4_000
 
 @dataclass(slots=True)
 class Plan:
-    """What a request gets from memory and leaves there.
+    """A request's share in memory: the blocks it gets, and what it leaves there.
 
     `stored` are the blocks by the place of their message, `shown` what stands in them. `session` is None where it is new;
     then `copies` are the turns that it takes over from the one that it forks off.
@@ -64,7 +64,7 @@ class Plan:
 
     @property
     def typed(self) -> str:
-        """What the person typed into the newest message."""
+        """The words that the person typed into the newest message."""
         return str(storable(typed_text(self.body.messages[self.place])))
 
 

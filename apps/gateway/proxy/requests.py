@@ -33,7 +33,7 @@ class Incoming:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What is to be done with a request: `plan` is None where it passes without memory."""
+    """A request with its way: `plan` is None where it passes without memory."""
 
     token: APIToken
     upstream: Upstream

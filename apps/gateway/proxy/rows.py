@@ -7,7 +7,7 @@ from django.db.models import Count
 from apps.gateway.models import ProxyTurn
 
 MOST_OF_USER = 50_000
-"""So many turns of a user are kept, the newest: each is at most a few kilobytes."""
+"""The number of turns that are kept of a user, the newest: each is at most a few kilobytes."""
 SLICE = 1_000
 
 

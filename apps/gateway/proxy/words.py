@@ -1,4 +1,4 @@
-"""What a person typed into a request, and what in it others wrote. In doubt it was not typed."""
+"""The words of a request: typed by a person, or written by others. In doubt it was not typed."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -29,7 +29,7 @@ def typed_text(message: Message) -> str:
 
 
 def recent_texts(body: MessagesBody) -> list[str]:
-    """What was said last, oldest first: typed by the person or answered to them, at most three messages."""
+    """The last messages, oldest first: typed by the person or answered to them, at most three messages."""
     found: list[str] = []
     for message in reversed(body.messages):
         if message.role == "user":

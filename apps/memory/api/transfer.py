@@ -66,7 +66,7 @@ class WrongReport(Shape):
 
 
 class ReportOutput(Shape):
-    """What became of the records."""
+    """The outcome for the records."""
 
     kinds: list[KindReport] = Field(default_factory=list)
     skipped: list[SkippedReport] = Field(default_factory=list)

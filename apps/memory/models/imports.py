@@ -99,7 +99,7 @@ class Import(Owned, Leased):
 
     @property
     def kinds_shown(self) -> list[dict[str, Any]]:
-        """What became of each kind of record, with its name for people as `label`."""
+        """The outcome for each kind of record, with its name for people as `label`."""
         rows: list[dict[str, Any]] = self.report.get("kinds", [])
         return [{**row, "label": LABELS.get(row["kind"], row["kind"].capitalize())} for row in rows]
 

@@ -111,7 +111,7 @@ def unread_words(
     other_than: UUID | None,
     explain: bool = True,
 ) -> list[Item]:
-    """What the user said in other conversations that nobody has read for notes yet, where it is worth bringing up."""
+    """The user's words in other conversations that nobody has read for notes yet, where it is worth bringing up."""
     unread = unread_scope(user_id, other_than=other_than, exclude_ids=exclude_ids)
     if unread is None:
         return []

@@ -1,4 +1,4 @@
-"""What pages say of imports."""
+"""Words for imports on pages."""
 
 from collections.abc import Mapping
 

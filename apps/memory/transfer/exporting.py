@@ -1,4 +1,4 @@
-"""What a user takes out: all records as JSON Lines, or Markdown in a zip; in chunks, whatever there is of it."""
+"""Exports: all records of a user as JSON Lines, or Markdown in a zip; in chunks, whatever there is of it."""
 
 import json
 import zipfile

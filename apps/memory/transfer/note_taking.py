@@ -338,7 +338,7 @@ def _words(record: NoteRecord) -> tuple[str, list[str], str]:
 
 
 def _there(user_id: UUID, keys: Sequence[UUID]) -> dict[UUID, tuple[str, list[str], str]]:
-    """What the user's notes of these ids say, deleted ones among them."""
+    """The contents of the user's notes of these ids, deleted ones among them."""
     rows = Memory.everything.filter(pk__in=keys).values_list(
         "pk", "user_id", "content", "tags", "category"
     )

@@ -72,7 +72,7 @@ class ForeignFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignMessage:
-    """What was said; a `speaker` is named only where it is neither the user nor the assistant of the other program."""
+    """A message; a `speaker` is named only where it is neither the user nor the assistant of the other program."""
 
     key: str
     role: Literal["user", "assistant"]

@@ -1,4 +1,4 @@
-"""What REST and the page share: the file that is sent, and the form or text that comes."""
+"""Requests of REST and the page: the file that is sent, and the form or text that comes."""
 
 from collections.abc import AsyncIterator, Iterable
 from typing import Annotated, Any
@@ -27,7 +27,7 @@ TYPES = {JSONL: "application/x-ndjson", MARKDOWN: "application/zip"}
 
 
 class ImportInput(OpenInput):
-    """What to bring in: a file (as a part of a form), or text."""
+    """Something to bring in: a file (as a part of a form), or text."""
 
     text: str | None = Field(None, description="The text itself, for example pasted memories.")
     format: str = Field(

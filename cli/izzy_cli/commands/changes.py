@@ -78,7 +78,7 @@ def forget(note_ids: tuple[str, ...], purge: bool, redact: bool, yes: bool, as_j
 
 
 def _warn(client: Client, note_id: str, *, redact: bool) -> None:
-    """What a purge would find beside the note itself."""
+    """A purge's finds beside the note itself."""
     preview = client.get(f"memories/{note_id}/purge/").value
     for message in preview["source_messages"]:
         fate = "goes too" if redact else "stays; --redact removes it"

@@ -147,7 +147,7 @@ def _line_by_line(talk: Talk) -> None:
 
 
 def _one_turn(talk: Talk, line: str) -> None:
-    """What goes wrong with one message does not end the conversation, unless nothing can go on."""
+    """A failure of one message does not end the conversation, unless nothing can go on."""
     try:
         talk.say(line)
     except Problem as problem:

@@ -110,7 +110,7 @@ def _token(me: dict[str, object]) -> Check:
 
 
 def _health(client: Client) -> Check:
-    """What `/readyz` says of the server's parts."""
+    """The server's parts, as `/readyz` tells of them."""
     try:
         answer = client.probe("/readyz")
         parts = answer.value["checks"]

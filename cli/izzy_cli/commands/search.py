@@ -10,7 +10,7 @@ from izzy_cli.output import Column, cut, day, plain, say, say_json, show_rows
 
 
 def limits(function: Command) -> Command:
-    """What `/search/` and `/context/` can be limited to."""
+    """The limits that `/search/` and `/context/` take."""
     options = [
         click.option("--source", "-s", "sources", multiple=True, type=click.Choice(SOURCES)),
         click.option("--tag", "-t", "tags", multiple=True, help="Only notes with this tag."),

@@ -47,7 +47,7 @@ class Change:
 
 
 def installing(client: HookClient, place: Place, setup: Setup, *, mcp: bool) -> list[Change]:
-    """What puts the hooks in, and the MCP server where it is wanted. Raises Problem where a file is not what it should be."""
+    """The changes that put the hooks in, and the MCP server where it is wanted. Raises Problem where a file is not what it should be."""
     texts = Files()
     wanted = {event: client.entry(event, setup) for event in client.events}
     if uses_toml(client, place):
@@ -61,7 +61,7 @@ def installing(client: HookClient, place: Place, setup: Setup, *, mcp: bool) -> 
 
 
 def removing(client: HookClient, place: Place) -> list[Change]:
-    """What takes out all that was put in, and nothing else."""
+    """The changes that take out all that was put in, and nothing else."""
     texts = Files()
     if place.mcp.suffix == ".toml":
         texts.edit(place.mcp, tomltext.without_ours)
@@ -73,7 +73,7 @@ def removing(client: HookClient, place: Place) -> list[Change]:
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """What stands in a client's settings: its hooks by event, and whether the MCP server is there."""
+    """A client's settings: its hooks by event, and whether the MCP server is there."""
 
     hooks: dict[str, Entry]
     mcp: bool
@@ -81,7 +81,7 @@ class Installed:
 
 
 def installed(client: HookClient, place: Place) -> Installed:
-    """What is there now. Raises Problem."""
+    """The settings as they are now. Raises Problem."""
     found: dict[str, Entry] = {}
     texts = Files()
     if place.mcp.suffix == ".toml":

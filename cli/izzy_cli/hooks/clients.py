@@ -18,7 +18,7 @@ Entry = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What is installed: the server's address, and whether hooks are called over HTTP where the client can."""
+    """The wanted installation: the server's address, and whether hooks are called over HTTP where the client can."""
 
     url: str
     http: bool = False

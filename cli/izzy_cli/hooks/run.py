@@ -1,4 +1,4 @@
-"""What a client's hook runs: its event goes to the server as it is, and the answer to standard output as it is.
+"""The command that a client's hook runs: its event goes to the server as it is, and the answer to standard output as it is.
 
 It fails open: whatever goes wrong is a line on standard error, and the client goes on as without it. Only the standard library
 is loaded, since the client waits.
@@ -90,7 +90,7 @@ def answer_of(client: str, event: bytes, seconds: float) -> bytes:
 
 
 def account_of_hook() -> Account:
-    """What the plugin of Claude Code was given, else the account of the command line."""
+    """The account that the plugin of Claude Code was given, else the account of the command line."""
     url = os.environ.get("CLAUDE_PLUGIN_OPTION_URL", "").strip()
     token = os.environ.get("CLAUDE_PLUGIN_OPTION_TOKEN", "").strip()
     return Account(clean_url(url), token) if url and token else present()

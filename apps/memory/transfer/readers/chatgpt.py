@@ -189,7 +189,7 @@ def _cited(found: re.Match[str]) -> str:
 
 
 def _remembered(place: str, message: dict[str, Any]) -> Iterator[Read]:
-    """What ChatGPT saved with its tool `bio`."""
+    """The memories that ChatGPT saved with its tool `bio`."""
     text = _words(fields_in(message.get("content")))
     if not text:
         return

@@ -78,7 +78,7 @@ def _read(upload: Upload) -> Iterator[Read]:
 
 
 def _what(document: Document) -> str:
-    """What a file of the export holds, by what stands in it."""
+    """The kind of a file of the export, by what stands in it."""
     if document.suffix not in {".json", ""} and "/" in document.name:
         return "other"
     keys = sketch(document)
@@ -167,7 +167,7 @@ def _parents(ids: list[str], messages: list[dict[str, Any]]) -> dict[str, str | 
 
 
 def _words(message: dict[str, Any]) -> str:
-    """What was said: the blocks of text, or the field of older exports; files that came with it are marked as documents."""
+    """The message's words: the blocks of text, or the field of older exports; files that came with it are marked as documents."""
     blocks = entries_in(message.get("content"))
     texts = [
         text_of(block.get("text"))
@@ -247,7 +247,7 @@ def _project(place: str, entry: object, projects: dict[str, str]) -> Iterator[Re
 
 
 def _memory(place: str, entry: object, projects: dict[str, str]) -> Iterator[Read]:
-    """What Claude remembers of an account: as notes, its files as files in a folder of the account's."""
+    """Claude's memories of an account: as notes, its files as files in a folder of the account's."""
     fields = fields_in(entry)
     account = text_of(fields.get("account_uuid"))
     if not account and not _KEYS & fields.keys():

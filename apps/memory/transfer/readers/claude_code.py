@@ -197,7 +197,7 @@ def _transcript(document: Document) -> Iterator[Read]:
 
 
 def _spoken(fields: dict[str, Any], identity: str, number: int) -> list[ForeignMessage]:
-    """What the user typed or Claude answered in a line; nothing for tools, thoughts, and what the program put in."""
+    """The words that the user typed or Claude answered in a line; nothing for tools, thoughts, and what the program put in."""
     message = fields_in(fields.get("message"))
     role = text_of(message.get("role"))
     if (

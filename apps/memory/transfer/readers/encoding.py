@@ -186,7 +186,7 @@ def _sketched(path: Path, name: str, pasted: bool, changed: int) -> dict[str, fr
 
 
 def sketches(upload: Upload) -> dict[str, frozenset[str]]:
-    """What the JSON files of an upload hold, by name: see `sketch`. Empty where it cannot be opened."""
+    """Sketches of the JSON files of an upload, by name: see `sketch`. Empty where it cannot be opened."""
     try:
         return _sketched(upload.path, upload.name, upload.pasted, upload.path.stat().st_mtime_ns)
     except (IzzyError, OSError):

@@ -26,7 +26,7 @@ _SPELLINGS = (
     *("%B %d, %Y", "%b %d, %Y", "%d %B %Y", "%d %b %Y", "%Y-%m", "%B %Y", "%b %Y"),
 )
 _TAGS_BETWEEN = re.compile(r"[,;\n]"), re.compile(r"[,;\s]+")
-"""What parts tags in a text: spaces too where they are written as `#one #two`."""
+"""The separators of tags in a text: spaces too where they are written as `#one #two`."""
 _KINDS = {
     **{kind.value: kind.value for kind in Kind},
     **dict.fromkeys(("user", "reference", "profile", "personal", "biography", "facts"), "fact"),

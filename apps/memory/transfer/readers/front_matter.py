@@ -82,7 +82,7 @@ class Observation:
 
 @dataclass(slots=True)
 class Marks:
-    """What a body holds beside its prose."""
+    """The prose of a body, and the observations, relations and tags beside it."""
 
     prose: str
     observations: list[Observation] = field(default_factory=list)

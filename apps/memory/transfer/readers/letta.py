@@ -91,7 +91,7 @@ def _name(agent: dict[str, Any]) -> str:
 
 
 def _block(document: Document, agent: str, block: dict[str, Any]) -> Iterator[Read]:
-    """What the agent knows of its user as notes, its other blocks as files."""
+    """The agent's blocks about its user as notes, its other blocks as files."""
     label, value = first_text(block, "label", "name") or "block", text_of(block.get("value"))
     place = f"{document.name}, block {name_of(label)}"
     if not value:
@@ -146,7 +146,7 @@ def _content(message: dict[str, Any]) -> str:
 
 
 def _user_words(message: dict[str, Any]) -> str:
-    """What the user typed, out of the JSON in which older agents wrapped it; "" for what the program said in their place."""
+    """The user's words, out of the JSON in which older agents wrapped it; "" for what the program said in their place."""
     text = _ELEMENT.sub("", _content(message)).strip()
     if not text.startswith("{"):
         return text

@@ -103,7 +103,7 @@ def read(upload: Upload) -> Iterator[Read]:
 
 
 def _names(document: Document, page: Markdown) -> list[str]:
-    """What a link may call a file: its path, its name, its title, its aliases, its permalink."""
+    """The names by which a link may call a file: its path, its name, its title, its aliases, its permalink."""
     path = PurePosixPath(document.name)
     paths = ["/".join(path.with_suffix("").parts[start:]) for start in range(len(path.parts))]
     aliases = entries_in(page.front.get("aliases")) or [
@@ -189,7 +189,7 @@ def _content(title: str, marks: Marks, description: str) -> str:
 
 
 def _fields(page: Markdown) -> dict[str, Any]:
-    """What the front matter says of Izzy's own fields."""
+    """Izzy's own fields, as the front matter gives them."""
     importance = page.first("importance")
     tier = page.first("tier").lower()
     given = [" ".join(text_of(each).split()) for each in entries_in(page.front.get("occasions"))]

@@ -1,4 +1,4 @@
-"""What was said in a foreign conversation: the branch of its tree that counts, and messages as Izzy takes them."""
+"""Messages of a foreign conversation: the branch of its tree that counts, and messages as Izzy takes them."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
