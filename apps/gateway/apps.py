@@ -3,6 +3,13 @@ from datetime import timedelta
 from django.apps import AppConfig
 
 
+def proxy_warm_up() -> None:
+    """Imported when it is called: httpx takes a while."""
+    from apps.gateway.proxy.upstream import warm_up
+
+    warm_up()
+
+
 class GatewayConfig(AppConfig):
     name = "apps.gateway"
     label = "gateway"
@@ -13,7 +20,6 @@ class GatewayConfig(AppConfig):
         from apps.gateway.hooks.capture import unanswered_keep
         from apps.gateway.mcp import http
         from apps.gateway.mcp.approvals import calls_prune, calls_undecided
-        from apps.gateway.proxy import upstream
         from apps.gateway.proxy.ledger import spending_prune
         from apps.gateway.proxy.rows import turns_prune, user_turns_thin
         from apps.gateway.sessions import sessions_prune
@@ -25,5 +31,5 @@ class GatewayConfig(AppConfig):
         register_sweep("what the proxy spent", spending_prune, every=timedelta(hours=6))
         batch_deleters.register("gateway", user_turns_thin)
         warmups.register("mcp", http.warm_up)
-        warmups.register("proxy", upstream.warm_up)
+        warmups.register("proxy", proxy_warm_up)
         undecided.register("calls of programs", calls_undecided)

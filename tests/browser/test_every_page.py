@@ -71,6 +71,7 @@ def parameters(ids: dict[str, str]) -> dict[str, str]:
         "pk": ids["token"],
         "grant_id": ids["grant"],
         "call_id": ids["waiting_call"],
+        "import_id": ids["imported"],
         "name": "model",
     }
     return own | more | rest

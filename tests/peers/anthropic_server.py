@@ -102,7 +102,9 @@ class AnthropicServer:
         self.script.extend(answers)
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._connection, "127.0.0.1", self.port, limit=2**26)
+        self._server = await asyncio.start_server(
+            self._connection, "127.0.0.1", self.port, limit=2**26, backlog=1024
+        )
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 

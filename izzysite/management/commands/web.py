@@ -18,6 +18,9 @@ logger = logging.getLogger(__name__)
 
 HTTP_BUFFER = 64 * 1024
 
+BACKLOG = 1024
+"""Connections that may wait to be taken up: programs open hundreds at once, and the system resets those beyond."""
+
 
 class Command(BaseCommand):
     help = "Runs the web server alone. Any other ASGI server can run izzysite.asgi:application as well."
@@ -39,9 +42,10 @@ class Command(BaseCommand):
         application = import_string(settings.ASGI_APPLICATION)
         get_resolver().url_patterns  # noqa: B018  loads the views now and not with the first request
         wait_at_gate()
+        endpoints = build_endpoint_description_strings(host=options["host"], port=options["port"])
         server = WebServer(
             application=application,
-            endpoints=build_endpoint_description_strings(host=options["host"], port=options["port"]),
+            endpoints=[f"{endpoint}:backlog={BACKLOG}" for endpoint in endpoints],
             request_buffer_size=HTTP_BUFFER,
             server_name="izzy",
             ready_callable=lambda: threading.Thread(target=warm_up, name="warm-up", daemon=True).start(),
