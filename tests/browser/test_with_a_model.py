@@ -11,7 +11,7 @@ from playwright.sync_api import Page, StorageState, expect
 
 from tests.browser.chat import Chat
 from tests.browser.server import Server
-from tests.peers.anthropic_server import AnthropicServer, Reply, failure, reply, text, tool
+from tests.peers.anthropic_server import AnthropicServer, Reply, failure, is_side_job, reply, text, tool
 
 
 @dataclass
@@ -25,8 +25,7 @@ class Model:
         self.replies.extend(replies)
 
     def __call__(self, request: dict[str, Any]) -> Reply:
-        # Who reads conversations for memory is made to call a tool; the chat never is.
-        if "haiku" in request["model"] or request.get("tool_choice"):
+        if is_side_job(request):
             return reply(text("A title"))
         self.asked.append(request)
         return self.replies.popleft() if self.replies else reply(text("Nothing was scripted."))

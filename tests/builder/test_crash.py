@@ -28,7 +28,7 @@ MARK = f"marked_by_the_crash_test_{os.getpid()}"
 
 @pytest.fixture(scope="module")
 def model() -> Iterator[AnthropicServer]:
-    with AnthropicServer.in_thread() as server:
+    with AnthropicServer.in_thread(turns_only=True) as server:
         yield server
 
 

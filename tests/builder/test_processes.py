@@ -25,7 +25,7 @@ ASK: dict[str, Any] = {"name": "dice_roller", "description": "Rolls dice.", "inp
 
 @pytest.fixture
 def model() -> Iterator[AnthropicServer]:
-    with AnthropicServer.in_thread() as server:
+    with AnthropicServer.in_thread(turns_only=True) as server:
         yield server
 
 

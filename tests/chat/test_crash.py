@@ -15,7 +15,7 @@ pytestmark = pytest.mark.long
 
 @pytest.fixture(scope="module")
 def peer() -> Iterator[AnthropicServer]:
-    with AnthropicServer.in_thread() as server:
+    with AnthropicServer.in_thread(turns_only=True) as server:
         yield server
 
 

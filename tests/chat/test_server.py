@@ -18,7 +18,7 @@ from tests.waiting import PATIENCE
 
 @pytest.fixture(scope="module")
 def peer() -> Iterator[AnthropicServer]:
-    with AnthropicServer.in_thread() as server:
+    with AnthropicServer.in_thread(turns_only=True) as server:
         yield server
 
 

@@ -12,7 +12,7 @@ from tests.peers.anthropic_server import AnthropicServer
 
 @pytest.fixture(scope="module")
 def model() -> Iterator[AnthropicServer]:
-    with AnthropicServer.in_thread() as peer:
+    with AnthropicServer.in_thread(turns_only=True) as peer:
         yield peer
 
 

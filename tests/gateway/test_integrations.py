@@ -33,7 +33,7 @@ NOT_RUN = {
 
 @pytest.fixture(scope="module")
 def model() -> Iterator[AnthropicServer]:
-    with AnthropicServer.in_thread() as peer:
+    with AnthropicServer.in_thread(turns_only=True) as peer:
         yield peer
 
 

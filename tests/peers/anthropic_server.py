@@ -12,7 +12,8 @@ From synchronous code (a browser test) `with AnthropicServer.in_thread() as serv
 list of replies: `{"parts": ["text", {"tool": "name", "input": {}}], "stop_reason": …, "status": …}`.
 
 A reply may also be a function of the request's JSON. When the script is used up, `fallback` answers (by default
-it repeats the newest user text, word by word). What a strict server would refuse (`anthropic_strict`) gets a 400.
+it repeats the newest user text, word by word); with `turns_only` it also answers Izzy's side jobs, whose time nothing
+in a test decides. What a strict server would refuse (`anthropic_strict`) gets a 400.
 """
 
 import argparse
@@ -35,6 +36,7 @@ __all__ = [
     "Reply",
     "cited",
     "failure",
+    "is_side_job",
     "reply",
     "searched",
     "text",
@@ -73,12 +75,18 @@ def echo(request: dict[str, Any]) -> Reply:
     return reply(f"You said: {content}")
 
 
+def is_side_job(request: dict[str, Any]) -> bool:
+    """Whether Izzy asks this beside its turns: the small model gives titles, and who reads for memory has to call a tool."""
+    return "haiku" in request["model"] or bool(request.get("tool_choice"))
+
+
 @dataclass
 class AnthropicServer:
     """See the module's docstring."""
 
     port: int = 0
     fallback: Answer = echo
+    turns_only: bool = False
     delay: float = 0.0
     models: list[str] = field(default_factory=lambda: ["claude-sonnet-5-5", "claude-haiku-5-5"])
     script: deque[Answer] = field(default_factory=deque)
@@ -187,7 +195,8 @@ class AnthropicServer:
         if problem := problem_of(wanted):
             await _send(writer, 400, failure(400, "invalid_request_error", problem).error())
             return
-        answer = self.script.popleft() if self.script else self.fallback
+        scripted = self.script and not (self.turns_only and is_side_job(wanted))
+        answer = self.script.popleft() if scripted else self.fallback
         given = answer if isinstance(answer, Reply) else answer(wanted)
         if given.body is not None:
             await _send_bytes(writer, given.status, given.body, given.headers)

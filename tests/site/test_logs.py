@@ -19,7 +19,7 @@ def written(folder: Path, *, libraries: str = "") -> str:
     """The log of a server in which a chat message is answered, a note is saved by the model and one by a program, and that
     somebody asks for by another name."""
     folder.mkdir()
-    with AnthropicServer.in_thread() as model:
+    with AnthropicServer.in_thread(turns_only=True) as model:
         model.add(reply(tool("memory_save", {"content": "Likes the heliotrope"})), reply("Noted."))
         site = Site(
             folder,

@@ -30,7 +30,7 @@ STREAM = (
 
 @pytest.fixture(scope="module")
 def upstream() -> Iterator[AnthropicServer]:
-    with AnthropicServer.in_thread() as server:
+    with AnthropicServer.in_thread(turns_only=True) as server:
         yield server
 
 
