@@ -26,12 +26,13 @@ extra:
 encoder: setup
 	@.tools/uv/bin/python -m pip --python $(BIN)/python install -q --no-deps --require-hashes -r requirements-encoder.lock
 
-## test: all tests, several at a time (ARGS="tests/chat -s": some, one at a time); what needs Chromium or Redis is skipped where they are missing
+## test: all tests, several at a time (ARGS="tests/chat -s": some, one at a time; DB=postgresql: on PostgreSQL); what needs Chromium or Redis is skipped where they are missing
 test: ARGS ?= -n auto --maxprocesses 6
+test: BESIDE = $(if $(filter postgresql,$(DB)),-m tests.peers.postgres $(BIN)/python)
 test:
 	@test -n "$(PYTHON)" || { echo "$(NEEDED)"; exit 1; }
 	@$(PYTHON) scripts/setup.py --tests
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python $(BESIDE) -m pytest $(ARGS)
 
 ## lint: style, types, migrations
 lint: setup

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from contextlib import closing
 from io import StringIO
 from pathlib import Path
-from typing import TypeVar
-from urllib.parse import SplitResult, urlsplit
+from typing import Any, TypeVar
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 from dotenv import load_dotenv
@@ -105,6 +105,51 @@ def env_url(name: str, default: str = "") -> str:
     return _address(
         name, text, example, lambda parts: parts.scheme in {"http", "https"} and parts.hostname
     )
+
+
+def env_database(name: str, file: Path, connections: int) -> dict[str, Any]:
+    """Django's settings of the database that the address names, of SQLite's `file` without one. Parameters of the address
+    (`?sslmode=require`) are libpq's. A process keeps at most so many connections to a server open."""
+    parts = urlsplit(
+        _address(
+            name,
+            env_str(name),
+            "postgresql://izzy:password@127.0.0.1:5432/izzy",
+            lambda parts: parts.scheme in {"postgres", "postgresql"} and len(parts.path) > 1,
+        )
+    )
+    if not parts.scheme:
+        return {"ENGINE": "apps.core.db.sqlite", "NAME": file, "OPTIONS": SQLITE_OPTIONS}
+    options: dict[str, Any] = dict(parse_qsl(parts.query))
+    options["pool"] = {"min_size": 1, "max_size": connections, "timeout": 30}
+    return {
+        "ENGINE": "apps.core.db.postgresql",
+        "NAME": unquote(parts.path[1:]),
+        "USER": unquote(parts.username or ""),
+        "PASSWORD": unquote(parts.password or ""),
+        "HOST": options.pop("host", unquote(parts.hostname or "")),
+        "PORT": str(parts.port or ""),
+        "OPTIONS": options,
+        "CONN_HEALTH_CHECKS": True,
+    }
+
+
+SQLITE_OPTIONS = {
+    # A transaction takes the write lock when it begins and waits for it; a deferred one that comes to
+    # write later fails at once when another has written in between, however long the busy timeout.
+    "transaction_mode": "IMMEDIATE",
+    "timeout": 30,
+    "init_command": (
+        "PRAGMA journal_mode=WAL;"
+        "PRAGMA synchronous=NORMAL;"
+        "PRAGMA cache_size=-32000;"
+        "PRAGMA mmap_size=268435456;"
+        "PRAGMA temp_store=MEMORY;"
+        "PRAGMA journal_size_limit=67108864;"
+        # What is deleted is overwritten with zeros, so that nothing of it can be read out of the file.
+        "PRAGMA secure_delete=ON;"
+    ),
+}
 
 
 def env_redis_url(name: str) -> str:

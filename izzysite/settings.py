@@ -10,6 +10,7 @@ from izzysite.env import (
     allowed_hosts,
     env_bool,
     env_choice,
+    env_database,
     env_list,
     env_number,
     env_path,
@@ -108,28 +109,9 @@ TEMPLATES = [
 
 # --- Database, channels, cache ---------------------------------------------------------------------------------
 
+IZZY_DB_CONNECTIONS = env_number("IZZY_DB_CONNECTIONS", 30, minimum=2)
 DATABASES = {
-    "default": {
-        "ENGINE": "apps.core.db",
-        "NAME": IZZY_DATA_DIR / "izzy.sqlite3",
-        "OPTIONS": {
-            # A transaction takes the write lock when it begins and waits for it; a deferred one that comes to
-            # write later fails at once when another has written in between, however long the busy timeout.
-            "transaction_mode": "IMMEDIATE",
-            "timeout": 30,
-            "init_command": (
-                "PRAGMA journal_mode=WAL;"
-                "PRAGMA synchronous=NORMAL;"
-                "PRAGMA cache_size=-32000;"
-                "PRAGMA mmap_size=268435456;"
-                "PRAGMA temp_store=MEMORY;"
-                "PRAGMA journal_size_limit=67108864;"
-                # What is deleted is overwritten with zeros, so that nothing of it can be read out of the file.
-                "PRAGMA secure_delete=ON;"
-            ),
-        },
-        "TEST": {"NAME": IZZY_DATA_DIR / "test.sqlite3"},
-    }
+    "default": env_database("DATABASE_URL", IZZY_DATA_DIR / "izzy.sqlite3", IZZY_DB_CONNECTIONS)
 }
 
 REDIS_URL = env_redis_url("REDIS_URL")

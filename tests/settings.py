@@ -20,6 +20,16 @@ os.environ["IZZY_SANDBOX_DIR"] = tempfile.mkdtemp(prefix="izzy-test-sandbox-")
 os.chmod(os.environ["IZZY_SANDBOX_DIR"], 0o711)
 atexit.register(shutil.rmtree, os.environ["IZZY_SANDBOX_DIR"], ignore_errors=True)
 
+# `make test DB=postgresql` starts a server and names it here (tests/peers/postgres.py).
+if "TEST_DATABASE_URL" in os.environ:
+    os.environ["DATABASE_URL"] = os.environ["TEST_DATABASE_URL"]
+
 from izzysite.settings import *  # noqa: E402, F403
 
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+# The test database of each test process: a file, or a copy of the one that has all tables.
+if DATABASES["default"]["ENGINE"] == "apps.core.db.sqlite":  # noqa: F405
+    DATABASES["default"]["TEST"] = {"NAME": IZZY_DATA_DIR / "test.sqlite3"}  # noqa: F405
+else:
+    DATABASES["default"]["TEST"] = {"TEMPLATE": DATABASES["default"]["NAME"]}  # noqa: F405

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from django.apps import AppConfig
 from django.conf import settings
@@ -134,7 +134,7 @@ def check_database() -> CheckResult:
     try:
         state = _state()
         if state == _sound:
-            return _UP_TO_DATE
+            return _up_to_date()
         executor = MigrationExecutor(connection)
         missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
     except DatabaseError as error:
@@ -149,21 +149,23 @@ def check_database() -> CheckResult:
     if stale := stale_message():
         return CheckResult(False, stale, "See *Updates* in docs/operations.md.")
     _sound = state
-    return _UP_TO_DATE
+    return _up_to_date()
 
 
 def _state() -> tuple[Any, ...]:
     """All that decides whether the tables are those of this version: how they were made, and by which migrations."""
+    made = cast("Any", connection).tables_state()
     with connection.cursor() as cursor:
-        cursor.execute("SELECT sql FROM sqlite_master")
-        made = tuple(cursor.fetchall())
-        if not any("django_migrations" in (sql or "") for (sql,) in made):
-            return made
+        if "django_migrations" not in connection.introspection.table_names(cursor):
+            return (made,)
         cursor.execute("SELECT app, name FROM django_migrations")
         return made, tuple(cursor.fetchall())
 
 
-_UP_TO_DATE = CheckResult(True, "SQLite answers and is up to date.")
+def _up_to_date() -> CheckResult:
+    return CheckResult(True, f"{connection.display_name} answers and is up to date.")
+
+
 _sound: tuple[Any, ...] | None = None
 """The state of the database that was found to be sound."""
 
@@ -171,7 +173,7 @@ _sound: tuple[Any, ...] | None = None
 def check_data_directory() -> CheckResult:
     """This user may write the data directory and the database file."""
     folder, file = Path(settings.IZZY_DATA_DIR), database_file()
-    for place in [folder, file] if file.exists() else [folder]:
+    for place in [folder, file] if file is not None and file.exists() else [folder]:
         if not os.access(place, os.W_OK):
             hint = "Give it to this user or set IZZY_DATA_DIR."
             return CheckResult(False, f"{place} cannot be written.", hint)
@@ -289,7 +291,11 @@ def open_data_directory(app_configs: Sequence[AppConfig] | None, **kwargs: Any) 
     """Where the operator made the folder, it may be open to others."""
     folder, file = Path(settings.IZZY_DATA_DIR), database_file()
     try:
-        is_open = folder.stat().st_mode & stat.S_IXOTH and file.stat().st_mode & stat.S_IROTH
+        is_open = (
+            file is not None
+            and folder.stat().st_mode & stat.S_IXOTH
+            and file.stat().st_mode & stat.S_IROTH
+        )
     except OSError:
         return []
     if not is_open:

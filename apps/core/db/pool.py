@@ -16,6 +16,8 @@ from django.db import connections
 P = ParamSpec("P")
 T = TypeVar("T")
 
+SQLITE = "apps.core.db.sqlite"
+
 CONNECTION_SECONDS = 60.0
 """A pool thread's connection is closed after this time, so that a replaced database is noticed."""
 
@@ -23,8 +25,10 @@ _local = threading.local()
 _generation = 0
 
 
-def database_file() -> Path:
-    return Path(str(settings.DATABASES["default"]["NAME"]))
+def database_file() -> Path | None:
+    """SQLite's file; None where the database is a server's."""
+    name = settings.DATABASES["default"]["NAME"]
+    return Path(name) if settings.DATABASES["default"]["ENGINE"] == SQLITE else None
 
 
 async def in_db(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:

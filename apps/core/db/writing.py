@@ -18,6 +18,21 @@ from django.db import connection, models, transaction
 
 T = TypeVar("T")
 
+writer: ContextVar[UUID | None] = ContextVar("writer", default=None)
+"""The user whose rows the transactions of this context write; None where nobody said."""
+
+
+@contextmanager
+def writing_for(user_id: UUID | None) -> Iterator[None]:
+    """Transactions begun inside write this user's rows, one at a time; None: those of nobody in particular, such as a sweep's
+    over many users. On SQLite, where there is one writer in any case, this changes nothing."""
+    token = writer.set(user_id)
+    try:
+        yield
+    finally:
+        writer.reset(token)
+
+
 _results: ContextVar[dict[tuple[Hashable, ...], Any] | None] = ContextVar("precompute", default=None)
 
 
@@ -121,11 +136,16 @@ def rows_remove(*kinds: "models.QuerySet[Any]", room: int = SLICE) -> bool:
 def one_view() -> Iterator[None]:
     """All queries inside see the same state, and nobody is kept from writing meanwhile.
 
-    On SQLite `transaction.atomic` takes the write lock when it begins (that is the setting); this begins a transaction
-    that only reads. Write nothing inside. May be nested.
+    On SQLite `transaction.atomic` takes the write lock when it begins (that is the setting), on PostgreSQL the user's; this
+    begins a transaction that only reads. Write nothing inside. May be nested.
     """
-    if connection.vendor != "sqlite" or connection.in_atomic_block:
-        with transaction.atomic():
+    if connection.in_atomic_block:
+        yield
+        return
+    if connection.vendor != "sqlite":
+        with writing_for(None), transaction.atomic():
+            with connection.cursor() as cursor:  # only a transaction's first statement may say so
+                cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
             yield
         return
     connection.ensure_connection()

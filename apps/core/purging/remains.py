@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -25,8 +26,8 @@ from django.db import OperationalError, connection, transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from apps.core.db.base import Turn
 from apps.core.db.pool import database_file
+from apps.core.db.sqlite.base import Turn
 from apps.core.models import InstanceState
 from apps.core.purging.places import PLACES, Hits, PurgePart, model_of, purge_parts, rows_of
 from apps.core.purging.trace import MARKER, Trace, redact
@@ -45,7 +46,8 @@ def scrub_request() -> None:
     """
     _note(wanted=timezone.now())
     if not connection.in_atomic_block:
-        size = database_file().stat().st_size if database_file().is_file() else 0
+        file = database_file()
+        size = file.stat().st_size if file is not None and file.is_file() else 0
         _scrub(anew=size <= settings.IZZY_PURGE_VACUUM_MB * 1_000_000)
 
 
@@ -66,23 +68,24 @@ def scrubbed_at(after: datetime | None) -> datetime | None:
 
 
 def _scrub(*, anew: bool) -> None:
-    if connection.vendor != "sqlite":
+    file = database_file()
+    if file is None:
         return
     began, started = timezone.now(), time.monotonic()
     for part in purge_parts.values():
         part.before_disk()
-    if _write_back(anew=anew) and anew:
+    if _write_back(file, anew=anew) and anew:
         _note(done=began)
-        _write_back(anew=False)  # the note itself is a write: nothing of before may lie in the log
+        _write_back(file, anew=False)  # the note itself is a write: nothing of before may lie in the log
         logger.info("the disk was cleaned in %.1f s", time.monotonic() - started)
 
 
-def _write_back(*, anew: bool) -> bool:
+def _write_back(file: Path, *, anew: bool) -> bool:
     """Cut the write-ahead log, with `anew` once the file was written anew; False where others are in the way."""
     try:
         with (
-            closing(Turn(str(database_file()), WAIT_SECONDS)) as turn,
-            closing(sqlite3.connect(database_file(), timeout=WAIT_SECONDS, isolation_level=None)) as raw,
+            closing(Turn(str(file), WAIT_SECONDS)) as turn,
+            closing(sqlite3.connect(file, timeout=WAIT_SECONDS, isolation_level=None)) as raw,
         ):
             turn.take()
             if anew:

@@ -97,6 +97,8 @@ def answers(host: str, port: int) -> bool:
 def close_database_file() -> None:
     """SQLite makes it readable for everybody who gets into the folder; what it makes beside it is as this is."""
     file = database_file()
+    if file is None:
+        return
     try:
         if not file.exists():
             file.touch(mode=0o600)

@@ -15,14 +15,14 @@ import pytest
 from django.conf import settings
 from django.db import OperationalError, connection, connections, transaction
 
-from apps.core.db import base
-from apps.core.db.base import SUFFIX, Turn
+from apps.core.db.sqlite import base
+from apps.core.db.sqlite.base import SUFFIX, Turn
 from apps.core.models import InstanceState
 from tests.waiting import PATIENCE
 
 CROWD = """
 import sys, threading, time
-from apps.core.db.base import Turn
+from apps.core.db.sqlite.base import Turn
 
 path, log = sys.argv[1], open(sys.argv[2], "a", buffering=1)
 
@@ -43,7 +43,7 @@ time.sleep(1000)
 
 HOLDER = """
 import sys, time
-from apps.core.db.base import Turn
+from apps.core.db.sqlite.base import Turn
 turn = Turn(sys.argv[1], 600)
 turn.take()
 print("mine", flush=True)

@@ -34,6 +34,8 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         data, folder = Path(settings.IZZY_DATA_DIR), Path(options["folder"]).expanduser().absolute()
         database = database_file()
+        if database is None:
+            raise CommandError("The database is PostgreSQL: see *Backups* in docs/operations.md.")
         refuse(data, folder, database)
         # Under its own name only once it is complete: half a backup must not pass for one.
         part = folder.with_name(f".{folder.name}.part")

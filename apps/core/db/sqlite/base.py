@@ -1,4 +1,4 @@
-"""Django's SQLite backend, loaded by the name of this package (`ENGINE`), with writers that take turns.
+"""Django's SQLite backend, with writers that take turns.
 
 SQLite has one writer at a time. Who finds it busy sleeps for longer and longer (up to 0.1 s) and asks again, so that one
 writer among many short ones can miss its chance for a second. Here writers wait in line instead: first behind the other
@@ -90,6 +90,12 @@ class DatabaseWrapper(sqlite.DatabaseWrapper):
         """Its place in the line, until it is closed."""
         path = "" if self.is_in_memory_db() else str(self.settings_dict["NAME"])
         return Turn(path, self.settings_dict["OPTIONS"].get("timeout", 5.0))
+
+    def tables_state(self) -> Any:
+        """A value that differs once a table has been made, changed or removed."""
+        with self.cursor() as cursor:
+            cursor.execute("SELECT sql FROM sqlite_master")
+            return tuple(cursor.fetchall())
 
     def create_cursor(self, name: str | None = None) -> "Cursor":
         cursor: Cursor = self.connection.cursor(factory=Cursor)

@@ -1,0 +1,38 @@
+"""Django's PostgreSQL backend; a transaction that writes for a user is the only one that does (`core.db.writing`).
+
+Services were written for SQLite, which has one writer at a time: what a transaction has read stays true until it ends.
+Here a transaction holds the advisory lock of the user whose rows it writes from its beginning, which gives the same for the
+rows of one user, and lets users write side by side.
+"""
+
+from typing import Any
+from uuid import UUID
+
+from django.db.backends.postgresql import base as postgresql
+
+from apps.core.db.writing import writer
+
+_TABLES = (
+    "SELECT c.relname, c.oid::bigint, c.relnatts, c.xmin::text FROM pg_class c "
+    "WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r' ORDER BY 1"
+)
+
+
+def lock_key(user_id: UUID) -> int:
+    """The user's advisory lock: a signed number of 64 bits, made of the random half of the id."""
+    return (user_id.int & (2**64 - 1)) - 2**63
+
+
+class DatabaseWrapper(postgresql.DatabaseWrapper):
+    """A transaction begun within `writing_for(user_id)` waits until no other one writes for that user."""
+
+    def tables_state(self) -> Any:
+        """A value that differs once a table has been made, changed or removed."""
+        with self.cursor() as cursor:
+            cursor.execute(_TABLES)
+            return tuple(cursor.fetchall())
+
+    def _set_autocommit(self, autocommit: bool) -> None:
+        super()._set_autocommit(autocommit)  # type: ignore[misc]
+        if not autocommit and (user_id := writer.get()) is not None:
+            self.connection.execute("SELECT pg_advisory_xact_lock(%s)", (lock_key(user_id),))
