@@ -2,6 +2,7 @@
 the instance's admin. Each signed in where a test asks for a client."""
 
 import faulthandler
+import os
 from collections.abc import Callable, Generator, Iterator
 from unittest.mock import patch
 
@@ -17,15 +18,36 @@ from tests.peers.redis_server import redis_url  # noqa: F401  a fixture
 
 PASSWORD = "correct horse battery"
 TEARDOWN_SECONDS = 120
+DATABASE_FIXTURES = {
+    "db",
+    "transactional_db",
+    "server",
+    "site",
+    "izzy",
+    "running",
+    "served",
+    "model_server",
+}
+"""Fixtures with a database behind them, in this process or one of its own."""
 
 # The same examples each time, and none is timed. For others: --hypothesis-profile default.
 hypothesis.load_profile("ci")
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """What takes long begins first, so that in the end no worker waits for another's longest test."""
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
+    if "TEST_DATABASE_URL" in os.environ:
+        same = [item for item in items if not _touches_a_database(item)]
+        items[:] = [item for item in items if _touches_a_database(item)]
+        config.hook.pytest_deselected(items=same)
+
+
+def _touches_a_database(item: pytest.Item) -> bool:
+    """What does not is the same whatever the database."""
+    fixtures = set(getattr(item, "fixturenames", ()))
+    return item.get_closest_marker("django_db") is not None or bool(fixtures & DATABASE_FIXTURES)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -26,6 +26,9 @@ if "TEST_DATABASE_URL" in os.environ:
 
 from izzysite.settings import *  # noqa: E402, F403
 
+# A process that a test starts has a database of its own (tests/peers/databases.py).
+os.environ.pop("DATABASE_URL", None)
+
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
 # The test database of each test process: a file, or a copy of the one that has all tables.

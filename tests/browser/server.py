@@ -54,8 +54,7 @@ class Server:
     @classmethod
     def prepared(cls, data_dir: Path, environment: dict[str, str] | None = None) -> "Server":
         """One whose first account, alice, has been made."""
-        prepared().copy(data_dir)
-        return cls(data_dir, environment or {})
+        return cls(data_dir, prepared().copy(data_dir) | (environment or {}))
 
     @property
     def owner(self) -> StorageState:

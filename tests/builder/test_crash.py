@@ -2,12 +2,11 @@
 
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -71,16 +70,10 @@ def working(site: Site) -> Iterator[None]:
 
 def lease_runs_out(site: Site) -> None:
     """The seconds pass for which the killed worker had reserved its builds."""
-    with (
-        closing(
-            sqlite3.connect(Path(site.environment["IZZY_DATA_DIR"]) / "izzy.sqlite3", timeout=30)
-        ) as rows,
-        rows,
-    ):
-        dead = rows.execute(
-            "UPDATE builder_build SET lease_until = '2000-01-01' WHERE state = 'running'"
-        )
-        assert dead.rowcount == 1
+    dead = site.database.execute(
+        "UPDATE builder_build SET lease_until = '2000-01-01' WHERE state = 'running'"
+    )
+    assert dead == 1
 
 
 def sandboxes() -> set[int]:

@@ -4,16 +4,16 @@ import json
 import os
 import shutil
 import signal
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
 
+from tests.peers.databases import Database
 from tests.peers.ports import free_port
 from tests.peers.prepared import prepared
 from tests.waiting import PATIENCE, eventually
@@ -42,12 +42,16 @@ class Server:
         self.port = 0
         self.ports: list[int] = []
         self.token = prepared().token
-        if not folder.joinpath("izzy.sqlite3").exists():
-            prepared().copy(folder)
+        self.database = Database(folder)
+        if folder.joinpath("secret_key").exists():  # a copy of another server's
+            self.environment |= self.database.environment
+        else:
+            self.environment |= prepared().copy(folder)
 
     def copy(self, folder: Path) -> "Server":
         """Another server over a copy of this one's data."""
         shutil.copytree(self.folder, folder)
+        self.database.copy(folder)
         return Server(folder, self.environment["ANTHROPIC_BASE_URL"])
 
     def start(self) -> "Server":
@@ -99,17 +103,12 @@ class Server:
 
     def expire_leases(self) -> None:
         """As if the time of a lease had passed since the kill."""
-        with (
-            closing(sqlite3.connect(self.folder / "izzy.sqlite3", timeout=PATIENCE)) as database,
-            database,
-        ):
-            database.execute(
-                "update chat_conversation set lease_until = '2000-01-01' where runner != ''"
-            )
+        self.database.execute(
+            "update chat_conversation set lease_until = '2000-01-01' where runner != ''"
+        )
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
-        with closing(sqlite3.connect(self.folder / "izzy.sqlite3", timeout=PATIENCE)) as database:
-            return database.execute(query).fetchall()
+        return self.database.rows(query)
 
     @property
     def http(self) -> httpx.Client:

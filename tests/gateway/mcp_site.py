@@ -2,10 +2,9 @@
 
 import json
 import os
-import sqlite3
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -87,8 +86,7 @@ class Site:
 
     def execute(self, sql: str, *values: str) -> None:
         """Changes rows, as another process does."""
-        with closing(sqlite3.connect(self.server.folder / "izzy.sqlite3", timeout=60)) as rows, rows:
-            rows.execute(sql, values)
+        self.server.database.execute(sql, *values)
 
     def make(self, name: str, main: str = "", who: str = "alice", **more: Any) -> Any:
         """A capability of the user's; one with hosts or secrets is approved."""

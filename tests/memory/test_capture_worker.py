@@ -106,14 +106,7 @@ def active(server: Server) -> list[str]:
 
 def run_out(server: Server) -> None:
     """As if the time of a dead reader's lease had passed."""
-    import sqlite3
-    from contextlib import closing
-
-    with (
-        closing(sqlite3.connect(server.folder / "izzy.sqlite3", timeout=PATIENCE)) as database,
-        database,
-    ):
-        database.execute("update memory_capturelease set lease_until = '2000-01-01'")
+    server.database.execute("update memory_capturelease set lease_until = '2000-01-01'")
 
 
 def test_killed_in_the_middle_of_windows_nothing_is_lost_or_doubled(

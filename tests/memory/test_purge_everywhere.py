@@ -1,12 +1,11 @@
 """After a purge nothing of a note is left: not in a table, not in a process, not in a byte of the data directory."""
 
 import json
-import sqlite3
 import subprocess
 import sys
 from collections import deque
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -284,13 +283,9 @@ def test_the_sweep_of_deleted_notes_leaves_as_little(server: Server, peer: Anthr
         reply(tool("memory_search", {"query": "shed roses"})), reply("I see."))  # fmt: skip
     with server.http as client:
         assert client.delete(f"/api/v1/memories/{made['id']}/").status_code == 204
-    with (
-        closing(sqlite3.connect(server.folder / "izzy.sqlite3", timeout=PATIENCE)) as database,
-        database,
-    ):
-        database.execute(
-            "update memory_memory set deleted_at = '2020-01-01' where deleted_at is not null"
-        )
+    server.database.execute(
+        "update memory_memory set deleted_at = '2020-01-01' where deleted_at is not null"
+    )
     assert traces(server.folder, word)
     with working(server):
         swept = eventually(

@@ -13,6 +13,8 @@ from pathlib import Path
 
 from django.conf import settings
 
+from tests.peers.databases import Database
+
 PASSWORD = "correct horse battery"
 LET_IN = """
 from django.conf import settings
@@ -49,8 +51,11 @@ class Prepared:
     token: str
     session: str
 
-    def copy(self, folder: Path) -> None:
+    def copy(self, folder: Path) -> dict[str, str]:
+        """The environment of a process that uses the copy."""
         shutil.copytree(self.folder, folder, dirs_exist_ok=True)
+        Database(self.folder).copy(folder)
+        return Database(folder).environment
 
 
 @cache
@@ -60,6 +65,7 @@ def prepared() -> Prepared:
     environment = os.environ | {
         "DJANGO_SETTINGS_MODULE": "izzysite.settings",
         "IZZY_DATA_DIR": str(folder),
+        **Database(folder).environment,
     }
     command = [sys.executable, "manage.py", "shell", "-v", "0", "-c", MAKE]
     done = subprocess.run(

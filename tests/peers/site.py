@@ -8,6 +8,7 @@ from pathlib import Path
 import httpx
 from django.conf import settings
 
+from tests.peers.databases import Database
 from tests.peers.ports import free_port
 from tests.peers.prepared import prepared
 from tests.waiting import PATIENCE, eventually
@@ -18,9 +19,10 @@ class Site:
         self.environment = os.environ | {
             "DJANGO_SETTINGS_MODULE": "izzysite.settings",
             "IZZY_DATA_DIR": str(folder),
+            **prepared().copy(folder),
             **environment,
         }
-        prepared().copy(folder)
+        self.database = Database(folder)
         self.token = prepared().token
         self.log = folder / "log"
         self.ports = [free_port() for _ in range(processes)]
