@@ -27,7 +27,7 @@ class DatabaseWrapper(postgresql.DatabaseWrapper):
     """A transaction begun within `writing_for(user_id)` waits until no other one writes for that user."""
 
     def tables_state(self) -> Any:
-        """A value that differs once a table has been made, changed or removed."""
+        """Rows, a name first, that differ once a table has been made, changed or removed."""
         with self.cursor() as cursor:
             cursor.execute(_TABLES)
             return tuple(cursor.fetchall())

@@ -92,7 +92,7 @@ class DatabaseWrapper(sqlite.DatabaseWrapper):
         return Turn(path, self.settings_dict["OPTIONS"].get("timeout", 5.0))
 
     def tables_state(self) -> Any:
-        """A value that differs once a table has been made, changed or removed."""
+        """Rows, a name first, that differ once a table has been made, changed or removed."""
         with self.cursor() as cursor:
             cursor.execute("SELECT sql FROM sqlite_master")
             return tuple(cursor.fetchall())
