@@ -18,6 +18,7 @@ HELPERS = {
     "env_str",
     "env_bool",
     "env_choice",
+    "env_database",
     "env_list",
     "env_number",
     "env_path",
