@@ -14,8 +14,7 @@ from apps.core.db.writing import SLICE, keep, once, rows_remove
 from apps.core.jobs.apart import apart
 from apps.core.purging.places import PurgePart
 from apps.core.purging.trace import Trace
-from apps.search.backends import Head, Stem, backend
-from apps.search.backends.sqlite import segments_merge
+from apps.search.backends import Head, backend
 from apps.search.documents import Document, Facet, Source
 from apps.search.embedders.engines import static_embedder
 from apps.search.features import pack_features
@@ -74,7 +73,7 @@ def documents_prepare(*, user_id: UUID, texts: Iterable[str], occasions: Sequenc
 
     Inside `precompute` and before the transaction: of many texts it takes much longer than writing them.
     """
-    language, stripped = user_language(user_id), [text.strip() for text in texts]
+    language, stripped = user_language(user_id), [_storable(text) for text in texts]
     if sum(map(len, stripped)) > LONG_CHARS:
         analysed = apart(analysed_all, stripped, language)
         for text, parts in zip(stripped, analysed, strict=True):
@@ -136,9 +135,9 @@ def _passages(head: Head, document: Document) -> Iterable[Passage]:
     """The document's passages, without their vectors. Occasions are not found by their words: they have no terms."""
     chunks: Iterable[tuple[str, str, Sequence[str]]]
     if document.facet is Facet.OCCASIONS:
-        chunks = ((line.strip(), "", ()) for line in document.text.splitlines())
+        chunks = ((_storable(line), "", ()) for line in document.text.splitlines())
     else:
-        chunks = once(analysed_text, document.text.strip(), head.language)
+        chunks = once(analysed_text, _storable(document.text), head.language)
     for part, (chunk, code, terms) in enumerate(chunks):
         if not chunk:
             continue
@@ -169,6 +168,11 @@ def _passages(head: Head, document: Document) -> Iterable[Passage]:
         )
 
 
+def _storable(text: str) -> str:
+    """The text without white space around it, and without NUL, which not every database takes."""
+    return text.replace("\0", " ").strip()
+
+
 def _vectors(texts: tuple[str, ...]) -> list[bytes | None]:
     """The texts' bundled vectors, None for each where those are missing."""
     embedder = static_embedder()
@@ -194,8 +198,8 @@ def postings_left(trace: Trace) -> int:
     owner = IndexOwner.objects.filter(user_id=trace.user_id).first()
     if owner is None:
         return 0
-    terms = {term for word in trace.exclusive.words for term in document_terms(word)[1]}
-    found = {int(key) for term in terms for key in backend.postings(owner.number, Stem(term))}
+    terms = sorted({term for word in trace.exclusive.words for term in document_terms(word)[1]})
+    found = {key for ids in backend.postings_each(owner.number, terms) for key in ids.tolist()}
     others = Passage.objects.filter(user_id=trace.user_id).exclude(
         source_id__in=trace.ids | trace.messages
     )
@@ -215,5 +219,5 @@ PURGING = PurgePart(
         "search.full_text": postings_left,
         "search.memory": memory_left,
     },
-    before_disk=segments_merge,  # removed terms are really gone then
+    before_disk=backend.segments_merge,  # removed terms are really gone then
 )

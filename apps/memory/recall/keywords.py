@@ -8,9 +8,11 @@ from operator import add, or_
 from typing import Any
 from uuid import UUID
 
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import DateTimeField, F, FloatField, Func, Q, QuerySet, Value
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Coalesce, Greatest, Least, StrIndex
+from django.db.models.sql.compiler import SQLCompiler
 from django.utils import timezone
 
 from apps.core.errors import InvalidInput
@@ -105,11 +107,15 @@ def _clean(keywords: Sequence[str]) -> tuple[str, ...]:
 
 
 class _HoursBetween(Func):
-    """The hours from the second time to the first, as SQLite counts them."""
+    """The hours from the second time to the first."""
 
-    template = "(julianday(%(expressions)s)) * 24"
-    arg_joiner = ") - julianday("
+    template = "EXTRACT(EPOCH FROM %(expressions)s)::float8 / 3600"
+    arg_joiner = " - "
     output_field = FloatField()
+
+    def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> Any:
+        days = "(julianday(%(expressions)s)) * 24"
+        return self.as_sql(compiler, connection, template=days, arg_joiner=") - julianday(", **context)
 
 
 def _scored(user_id: UUID, words: Sequence[str], now: datetime | None = None) -> QuerySet[Any]:

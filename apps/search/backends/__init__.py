@@ -1,8 +1,20 @@
-"""Where passages and their full text are kept. One database so far; another brings a module like `sqlite`."""
+"""Where passages and their full text are kept: in the database at hand, as `base.Storage` says."""
 
-from .base import Batch, Head, Ids, OccasionRow, Row, Space, Stem
-from .sqlite import SQLite
+from django.db import connection
 
-backend = SQLite()
+from .base import Batch, Head, Ids, OccasionRow, Row, Space, Stem, Storage
 
-__all__ = ["Batch", "Head", "Ids", "OccasionRow", "Row", "Space", "Stem", "backend"]
+
+def _storage() -> Storage:
+    if connection.vendor == "postgresql":
+        from .postgresql import PostgreSQL
+
+        return PostgreSQL()
+    from .sqlite import SQLite
+
+    return SQLite()
+
+
+backend = _storage()
+
+__all__ = ["Batch", "Head", "Ids", "OccasionRow", "Row", "Space", "Stem", "Storage", "backend"]

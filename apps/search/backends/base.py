@@ -1,14 +1,16 @@
-"""Values that go between search and its database: UUIDs and aware times, whatever the columns hold."""
+"""What a storage of search does, and the values that go between: UUIDs and aware times, whatever the columns hold."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 
 from apps.search.documents import Source
+from apps.search.models import Passage
 
 Ids = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -96,3 +98,50 @@ class Stem(NamedTuple):
 
     text: str
     prefix: bool = False  # stands for all stems that begin so
+
+
+class Storage(Protocol):
+    """The rows of users' indexes. Writes are made inside the caller's transaction and raise the user's change number.
+
+    Full text holds a stem as `<owner number>x<stem>`, so that a query reads the postings of its owner alone, however much
+    others have stored. Neither positions nor counts are kept: ranking counts a term once per passage.
+    """
+
+    def head(self, user_id: UUID) -> Head | None:
+        """None where the user has nothing indexed."""
+
+    def read_all(self, head: Head, *, past: bool = False) -> Batch:
+        """Every passage of the user's texts, with `past` also those of former ones."""
+
+    def read_changed(self, head: Head, after: int) -> Batch:
+        """Passages of texts written or embedded after a change, with their terms."""
+
+    def read_occasions(self, head: Head, after: int = -1) -> Iterator[Batch]:
+        """Occasions written or embedded after a change, some thousands at a time."""
+
+    def occasions_fetch(self, user_id: UUID, ids: Sequence[int]) -> list[OccasionRow]:
+        """The user's occasions among these ids (some hundreds), with their vectors."""
+
+    def read_removed(self, head: Head, after: int) -> Ids:
+        """Ids of passages removed after a change."""
+
+    def rows_fetch(self, user_id: UUID, ids: Sequence[int]) -> dict[int, Row]:
+        """The user's passages among these ids."""
+
+    def rows_insert(self, user_id: UUID, passages: Sequence[Passage]) -> None:
+        """Write new passages with their full text; their `change` is set."""
+
+    def rows_delete(self, user_id: UUID, ids: Sequence[int]) -> None:
+        """Remove the user's passages with these ids (a few hundred at most) and their full text, leaving tombstones."""
+
+    def postings(self, owner: int, stem: Stem) -> Ids:
+        """Ids of the owner's passages with a stem, ascending."""
+
+    def postings_each(self, owner: int, stems: Sequence[str]) -> list[Ids]:
+        """`postings` of each stem, in their order."""
+
+    def postings_matching(self, owner: int, words: Sequence[Sequence[Stem]], *, limit: int) -> Ids:
+        """Ids of the owner's passages that have, of each word, at least one of its stems; the newest, newest first."""
+
+    def segments_merge(self) -> None:
+        """Drop the terms of removed passages for good; not inside a transaction."""

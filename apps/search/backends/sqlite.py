@@ -1,7 +1,6 @@
 """SQLite: plain SQL, since model objects would triple the time, and FTS5 for full text.
 
-A stem is held as `<owner number>x<stem>`, so that a query reads the postings of its owner alone, however much others
-have stored. The table is contentless and keeps neither positions nor counts: ranking counts a term once per passage.
+The table of full text is contentless: the text stands in the passage, the table keeps the postings alone.
 
 A condition on `+user_id` is one that no index answers: without statistics SQLite would go through all of the user's rows.
 """
@@ -53,10 +52,9 @@ _MERGE = "INSERT INTO search_terms(search_terms, rank) VALUES ('merge', %s)"
 
 
 class SQLite:
-    """The rows of users' indexes. Writes are made inside the caller's transaction and raise the user's change number."""
+    """The storage in SQLite's file."""
 
     def head(self, user_id: UUID) -> Head | None:
-        """None where the user has nothing indexed."""
         rows = _run(_HEAD, settings.IZZY_EMBEDDER, user_id.hex)
         if not rows:
             return None
@@ -66,20 +64,17 @@ class SQLite:
         return Head(user_id, owner, change, tombstones_from, language, Space(*base), beside)
 
     def read_all(self, head: Head, *, past: bool = False) -> Batch:
-        """Every passage of the user's texts, with `past` also those of former ones."""
         sql = _PASSAGES.format(_side(head), Facet.TEXT) + ("" if past else "AND NOT past ")
         with connection.cursor() as cursor:
             cursor.execute(f"{sql}ORDER BY change, id", (head.user_id.hex,))
             return _batch(cursor, head)
 
     def read_changed(self, head: Head, after: int) -> Batch:
-        """Passages of texts written or embedded after a change, with their terms."""
         sql = _PASSAGES.format(f"{_side(head)}, terms", Facet.TEXT)
         rows = _run(f"{sql}AND change > %s AND NOT past ORDER BY change, id", head.user_id.hex, after)
         return _batch((row[:4] for row in rows), head, [row[4] for row in rows])
 
     def read_occasions(self, head: Head, after: int = -1) -> Iterator[Batch]:
-        """Occasions written or embedded after a change, some thousands at a time."""
         sql = _PASSAGES.format(_side(head), Facet.OCCASIONS)
         with connection.cursor() as cursor:
             cursor.execute(
@@ -89,7 +84,6 @@ class SQLite:
                 yield _batch(rows, head)
 
     def occasions_fetch(self, user_id: UUID, ids: Sequence[int]) -> list[OccasionRow]:
-        """The user's occasions among these ids (some hundreds), with their vectors."""
         if not ids:
             return []
         sql = f"{_OCCASIONS}id IN ({', '.join(['%s'] * len(ids))}) AND facet = 'occasions'"
@@ -100,12 +94,10 @@ class SQLite:
         ]
 
     def read_removed(self, head: Head, after: int) -> Ids:
-        """Ids of passages removed after a change."""
         sql = "SELECT passage_id FROM search_tombstone WHERE user_id = %s AND change > %s"
         return np.fromiter(chain.from_iterable(_run(sql, head.user_id.hex, after)), dtype=np.int64)
 
     def rows_insert(self, user_id: UUID, passages: Sequence[Passage]) -> None:
-        """Write new passages with their full text; their `change` is set."""
         owner, change = _run(_RAISE, user_id.hex)[0]
         for passage in passages:
             passage.change = change
@@ -113,7 +105,6 @@ class SQLite:
         _run(_POST, f" {owner}x", user_id.hex, change)
 
     def rows_delete(self, user_id: UUID, ids: Sequence[int]) -> None:
-        """Remove the user's passages with these ids (a few hundred at most) and their full text, leaving tombstones."""
         owner, change = _run(_RAISE, user_id.hex)[0]
         among, keys = f"id IN ({', '.join(['%s'] * len(ids))}) AND +user_id = %s", (*ids, user_id.hex)
         _run(f"{_UNPOST} AND {among}", f" {owner}x", *keys)
@@ -126,17 +117,17 @@ class SQLite:
         _run(f"DELETE FROM search_passage WHERE {among}", *keys)  # noqa: S608
 
     def postings(self, owner: int, stem: Stem) -> Ids:
-        """Ids of the owner's passages with a stem, ascending."""
         return np.fromiter(chain.from_iterable(_run(_MATCH, _term(owner, stem))), dtype=np.int64)
 
+    def postings_each(self, owner: int, stems: Sequence[str]) -> list[Ids]:
+        return [self.postings(owner, Stem(stem)) for stem in stems]
+
     def postings_matching(self, owner: int, words: Sequence[Sequence[Stem]], *, limit: int) -> Ids:
-        """Ids of the owner's passages that have, of each word, at least one of its stems; the newest, newest first."""
         match = " AND ".join(f"({' OR '.join(_term(owner, stem) for stem in word)})" for word in words)
         rows = _run(f"{_MATCH} ORDER BY rowid DESC LIMIT %s", match, limit)
         return np.fromiter(chain.from_iterable(rows), dtype=np.int64)
 
     def rows_fetch(self, user_id: UUID, ids: Sequence[int]) -> dict[int, Row]:
-        """The user's passages among these ids."""
         found: dict[int, Row] = {}
         sql = f"{_ROW}id IN ({', '.join(['%s'] * len(ids))}) AND +user_id = %s"
         for key, source, name, external, text, talk, at, *rest in _run(sql, *ids, user_id.hex):
@@ -146,22 +137,21 @@ class SQLite:
             )
         return found
 
+    def segments_merge(self) -> None:
+        """Bring all postings into one segment.
 
-def segments_merge() -> None:
-    """Bring all postings into one segment, which drops the terms of removed passages for good.
-
-    In steps of MERGE_PAGES pages, each a short transaction of its own, so that nobody waits to write: what 'optimize'
-    does in one. About 0.2 s for 200,000 passages. The table must not be written in an open transaction.
-    """
-    with connection.cursor() as cursor:
-        bare = cursor.connection
-        pages = -MERGE_PAGES  # a negative number begins a merge of everything
-        while True:
-            before = bare.total_changes
-            cursor.execute(_MERGE, (pages,))
-            if bare.total_changes - before < 2:
-                return
-            pages = MERGE_PAGES
+        In steps of MERGE_PAGES pages, each a short transaction of its own, so that nobody waits to write: what 'optimize'
+        does in one. About 0.2 s for 200,000 passages. The table must not be written in an open transaction.
+        """
+        with connection.cursor() as cursor:
+            bare = cursor.connection
+            pages = -MERGE_PAGES  # a negative number begins a merge of everything
+            while True:
+                before = bare.total_changes
+                cursor.execute(_MERGE, (pages,))
+                if bare.total_changes - before < 2:
+                    return
+                pages = MERGE_PAGES
 
 
 def _run(sql: str, *parameters: Any) -> list[tuple[Any, ...]]:

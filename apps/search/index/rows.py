@@ -1,5 +1,6 @@
 """One user's passages as arrays: vectors, features, neighbours, postings."""
 
+from collections.abc import Iterable
 from functools import cache
 from importlib.util import find_spec
 from typing import Any
@@ -216,20 +217,32 @@ class UserRows:
             return None
         return self.side.cosines(query, base, self.base, among)
 
-    def posted(self, term: str, *, prefix: bool = False) -> Rows:
-        """Rows of living passages with a stem, ascending; read from full text once, then kept up to date.
+    def posted(self, terms: Iterable[str]) -> dict[str, Rows]:
+        """Rows of living passages with each of some stems, ascending; those not held are read from full text together, and
+        kept up to date from then on.
 
         What is not there is not remembered: a question's words do not stay in memory because they were asked for.
         """
-        rows = self.postings.pop(term, None) if not prefix else None
-        if rows is not None:
-            self.postings[term] = rows  # the last one now
-        else:
-            places = self._places(backend.postings(self.owner, Stem(term, prefix)))
-            rows = np.sort(places[places >= 0])
-            if len(rows) and not prefix:
+        wanted = dict.fromkeys(terms)
+        found = {term: self.postings.pop(term) for term in wanted if term in self.postings}
+        self.postings.update(found)  # the last ones now
+        new = [term for term in wanted if term not in found]
+        for term, ids in zip(new, backend.postings_each(self.owner, new) if new else (), strict=True):
+            found[term] = rows = self._rows_of(ids)
+            if len(rows):
                 self._hold(term, rows)
-        return rows[self.alive[rows]] if self.living < self.size else rows
+        if self.living < self.size:
+            return {term: rows[self.alive[rows]] for term, rows in found.items()}
+        return found
+
+    def begun(self, beginning: str) -> Rows:
+        """Rows of living passages with a stem that begins so, ascending; read from full text each time."""
+        rows = self._rows_of(backend.postings(self.owner, Stem(beginning, prefix=True)))
+        return rows[self.alive[rows]]
+
+    def _rows_of(self, ids: Rows) -> Rows:
+        places = self._places(ids)
+        return np.sort(places[places >= 0])
 
 
 COARSE_FROM = 20_000

@@ -5,22 +5,36 @@ from django.conf import settings
 from django.db import migrations, models
 
 
-# The full-text table; its rows are written by `apps.search.backends.sqlite`, never by triggers. Contentless: the text stands in the passage, the table keeps the postings alone. `ascii` takes every sign
+# The full-text table; its rows are written by `apps.search.backends`, never by triggers.
+
+# Contentless: the text stands in the passage, the table keeps the postings alone. `ascii` takes every sign
 # beyond ASCII as part of a term, so that what the analyser made stays one term in every script.
-CREATE = (
+SQLITE = (
     "CREATE VIRTUAL TABLE search_terms USING fts5("
     "terms, content='', detail=none, columnsize=0, tokenize='ascii')"
 )
+# Statistics would keep people's words, and a vector is not to be compressed or put elsewhere, but its text.
+# Without `fastupdate`, a search need not go through a list of what was saved lately.
+POSTGRESQL = """
+    CREATE TABLE search_terms (
+        passage_id bigint PRIMARY KEY REFERENCES search_passage ON DELETE CASCADE,
+        terms tsvector NOT NULL
+    );
+    ALTER TABLE search_terms ALTER terms SET STATISTICS 0;
+    CREATE INDEX search_terms_postings ON search_terms USING gin (terms) WITH (fastupdate = off);
+    ALTER TABLE search_passage
+        ALTER features SET STORAGE MAIN, ALTER vector SET STORAGE MAIN, ALTER side_vector SET STORAGE MAIN,
+        ALTER features SET STATISTICS 0, ALTER vector SET STATISTICS 0, ALTER side_vector SET STATISTICS 0,
+        ALTER text SET STATISTICS 0, ALTER terms SET STATISTICS 0, ALTER labels SET STATISTICS 0;
+"""
 
 
 def create(apps, schema_editor):
-    if schema_editor.connection.vendor == "sqlite":
-        schema_editor.execute(CREATE)
+    schema_editor.execute(POSTGRESQL if schema_editor.connection.vendor == "postgresql" else SQLITE)
 
 
 def drop(apps, schema_editor):
-    if schema_editor.connection.vendor == "sqlite":
-        schema_editor.execute("DROP TABLE search_terms")
+    schema_editor.execute("DROP TABLE search_terms")
 
 
 class Migration(migrations.Migration):

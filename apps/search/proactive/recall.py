@@ -17,6 +17,7 @@ twice, with and without an encoder.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from uuid import UUID
 
 import numpy as np
@@ -269,12 +270,14 @@ def _add_words(evidence: Floats, rows: UserRows, question: _Question) -> None:
     content = question.gist.content
     substance = sum(content.values())
     shared = np.zeros(rows.size, dtype=np.float32)
-    for word, says in content.items():
-        if says:
-            forms = dict.fromkeys(
-                stem for language in question.languages for stem in stems([word], language)
-            )
-            shared[np.unique(np.concatenate([rows.posted(form) for form in forms]))] += np.float32(says)
+    forms = {
+        word: {stem for language in question.languages for stem in stems([word], language)}
+        for word, says in content.items()
+        if says
+    }
+    posted = rows.posted(chain.from_iterable(forms.values()))
+    for word, own in forms.items():
+        shared[np.unique(np.concatenate([posted[form] for form in own]))] += np.float32(content[word])
     if substance >= TELLING:
         evidence[shared >= ALL_WORDS * substance, MEANING] = MOST
     evidence[:, WORDS] = shared / max(substance, 1.0)

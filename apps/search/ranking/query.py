@@ -2,9 +2,10 @@
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import chain, islice
 from uuid import UUID
 
 import numpy as np
@@ -148,13 +149,15 @@ def put_right(text: str, rows: UserRows) -> tuple[str, list[str]]:
     words, names = split_words(text)[:MAX_TERMS], rows.names - _ROLE_HASHES
     if not names:
         return text, words
-    languages, slips = rows.languages_of(text), 0
-    for word in _content(words, languages):
-        if text_hash(word) in rows.names or slips == MAX_SLIPS:
-            continue
-        if len(_union(_forms(word, languages), rows)):
-            continue
-        slips += 1
+    languages = rows.languages_of(text)
+    forms = {
+        word: _forms(word, languages)
+        for word in _content(words, languages)
+        if text_hash(word) not in rows.names
+    }
+    posted = rows.posted(chain.from_iterable(forms.values()))
+    unknown = (word for word, known in forms.items() if not len(_union(known, posted)))
+    for word in islice(unknown, MAX_SLIPS):
         meant = {name for name in one_edit_from(word) if text_hash(name) in names}
         if len(meant) == 1:
             (name,) = meant
@@ -187,12 +190,13 @@ def _add_terms(query: Query, words: list[str], rows: UserRows) -> dict[str, floa
             query.names.append(text_hash(speaker))
             query.about_self = True
     forms = {word: _forms(word, languages) for word in content}
-    query.named_rows = [_union(forms[word], rows) for word in content if word not in topics]
+    posted = rows.posted(chain.from_iterable(forms.values()))
+    query.named_rows = [_union(forms[word], posted) for word in content if word not in topics]
     top = _idf(0, rows.living)
     weights: dict[str, float] = dict.fromkeys(content, 0.3)
     seen: set[tuple[str, ...]] = set()
     for word in topics or content:
-        term = _term(word, forms[word], rows)
+        term = _term(word, forms[word], posted, rows)
         weights[word] = (term.idf if term is not None else top) / top
         if forms[word] in seen:
             continue
@@ -204,20 +208,20 @@ def _add_terms(query: Query, words: list[str], rows: UserRows) -> dict[str, floa
     return weights
 
 
-def _term(word: str, forms: tuple[str, ...], rows: UserRows) -> Term | None:
-    found = _union(forms, rows)
+def _term(word: str, forms: tuple[str, ...], posted: Mapping[str, Rows], rows: UserRows) -> Term | None:
+    found = _union(forms, posted)
     if len(found):
         return Term(found, _idf(len(found), rows.living), forms=forms, word=word)
     if len(word) < MIN_PREFIX or not word.isalpha():
         return None
-    begun = rows.posted(forms[0], prefix=True)
+    begun = rows.begun(forms[0])
     if not len(begun):
         return None
     return Term(begun, _idf(len(begun), rows.living), PREFIX_WEIGHT, forms[:1], word)
 
 
-def _union(forms: tuple[str, ...], rows: UserRows) -> Rows:
-    found = [rows.posted(form) for form in forms]
+def _union(forms: tuple[str, ...], posted: Mapping[str, Rows]) -> Rows:
+    found = [posted[form] for form in forms]
     return found[0] if len(found) == 1 else np.unique(np.concatenate(found))
 
 
