@@ -109,7 +109,8 @@ def env_url(name: str, default: str = "") -> str:
 
 def env_database(name: str, file: Path, connections: int) -> dict[str, Any]:
     """Django's settings of the database that the address names, of SQLite's `file` without one. Parameters of the address
-    (`?sslmode=require`) are libpq's. A process keeps at most so many connections to a server open."""
+    (`?sslmode=require`) are libpq's; `?prepare_threshold=off` keeps search from preparing its statements, for a proxy that
+    does not know those. A process keeps at most so many connections to a server open."""
     parts = urlsplit(
         _address(
             name,
@@ -121,6 +122,8 @@ def env_database(name: str, file: Path, connections: int) -> dict[str, Any]:
     if not parts.scheme:
         return {"ENGINE": "apps.core.db.sqlite", "NAME": file, "OPTIONS": SQLITE_OPTIONS}
     options: dict[str, Any] = dict(parse_qsl(parts.query))
+    # Of server-side cursors alone: the ORM's put parameters into the text.
+    options["prepare_threshold"] = None if options.get("prepare_threshold") == "off" else 5
     options["pool"] = {"min_size": 1, "max_size": connections, "timeout": 30}
     return {
         "ENGINE": "apps.core.db.postgresql",

@@ -35,17 +35,16 @@ _HEAD = (
     "LEFT JOIN accounts_preferences p ON p.user_id = o.user_id WHERE o.user_id = %s"
 )
 _RAISED = "raised AS (UPDATE search_indexowner SET change = change + 1 WHERE user_id = %s RETURNING number, change)"
+# A cast to a type of some length would cut what is longer, where the column refuses it.
 _COLUMNS = {
-    field.column: str(field.db_type(connection)).partition("(")[
-        0
-    ]  # a length would cut, instead of refuse
+    field.column: str(field.db_type(connection)).partition("(")[0]
     for field in cast("list[Any]", Passage._meta.concrete_fields)
     if field.column not in {"id", "user_id", "change"}
 }
 _INSERT = (
-    f"WITH {_RAISED}, written AS ("  # noqa: S608  own names
+    f"WITH {_RAISED}, written AS ("
     f"INSERT INTO search_passage (user_id, change, {', '.join(_COLUMNS)}) "
-    f"SELECT %s, raised.change, given.* FROM raised, "
+    "SELECT %s, raised.change, given.* FROM raised, "
     f"unnest({', '.join(f'%s::{kind}[]' for kind in _COLUMNS.values())}) given RETURNING id, terms), "
     "posted AS (INSERT INTO search_terms (passage_id, terms) SELECT id, array_to_tsvector("
     "string_to_array(owner || replace(terms, ' ', ' ' || owner), ' ')) "
@@ -57,12 +56,12 @@ _DELETE = (
     f"WITH {_RAISED}, gone AS (DELETE FROM search_passage WHERE {_AMONG} RETURNING id), "
     "unposted AS (DELETE FROM search_terms WHERE passage_id IN (SELECT id FROM gone)) "
     "INSERT INTO search_tombstone (user_id, change, passage_id, created_at) "
-    "SELECT %s, raised.change, gone.id, %s FROM raised, gone"  # noqa: S608
+    "SELECT %s, raised.change, gone.id, %s FROM raised, gone"
 )
 _GROUPS = (
     "SELECT string_agg(int8send(id), ''), string_agg(int8send(change), ''), string_agg(features, ''), "
     "string_agg(vector, ''), string_agg(int8send(id), '') FILTER (WHERE vector IS NULL), {side}, {terms} "
-    "FROM search_passage WHERE user_id = %s AND facet = %s AND change > %s {past} "
+    "FROM search_passage WHERE user_id = %s AND facet = '{facet}' AND change > %s {past} "
     f"GROUP BY id >> {GROUP_BITS} ORDER BY id >> {GROUP_BITS}"
 )
 _SIDE = (
@@ -177,8 +176,8 @@ def _ids(packed: bytes | None) -> Ids:
 def _groups(head: Head, facet: Facet, after: int, *, past: bool = False) -> list[tuple[Any, ...]]:
     side = "NULL, NULL" if head.side is None else _SIDE.format(head.side.dimension * 2)
     terms = "NULL" if after < 0 else "string_agg(terms, E'\\n')"
-    sql = _GROUPS.format(side=side, terms=terms, past="" if past else "AND NOT past")
-    return _run(sql, head.user_id, facet.value, after)
+    sql = _GROUPS.format(side=side, terms=terms, facet=facet, past="" if past else "AND NOT past")
+    return _run(sql, head.user_id, after)
 
 
 def _batch(groups: Sequence[tuple[Any, ...]], head: Head, *, with_terms: bool = False) -> Batch:
