@@ -16,10 +16,10 @@ setup:
 	@test -n "$(PYTHON)" || { echo "$(NEEDED)"; exit 1; }
 	@$(PYTHON) scripts/setup.py
 
-## extra: install an optional part (NAME=fastembed, sentence-transformers or fast) and keep it through updates
+## extra: install an optional part (NAME=fastembed, sentence-transformers, fast or otel) and keep it through updates
 extra:
 	@test -n "$(PYTHON)" || { echo "$(NEEDED)"; exit 1; }
-	@test -n "$(NAME)" || { echo "Say which: make extra NAME=fastembed, sentence-transformers or fast"; exit 1; }
+	@test -n "$(NAME)" || { echo "Say which: make extra NAME=fastembed, sentence-transformers, fast or otel"; exit 1; }
 	@$(PYTHON) scripts/setup.py --extra "$(NAME)"
 
 ## encoder: the weights of a small encoder (80 MB), for benchmarks with --encoder

@@ -20,6 +20,7 @@ from apps.chat.stream.limits import SOCKETS_PER_ADDRESS, SocketsAtOnce  # noqa: 
 from apps.chat.turns.scheduler import WithRunner  # noqa: E402
 from apps.core.http.clients import peer_ip  # noqa: E402
 from apps.core.http.edge import body_limit  # noqa: E402
+from apps.core.http.observed import Observed  # noqa: E402
 from apps.gateway.mcp.http import WithMCP  # noqa: E402
 from apps.gateway.proxy.app import MessagesProxy  # noqa: E402
 from izzysite.asgi_parts import BodyLimit, HeadWithoutBody, Lifespan, StaticFiles  # noqa: E402
@@ -31,14 +32,16 @@ websocket_application = SocketsAtOnce(
     OriginOrToken(AuthMiddlewareStack(websocket_router), websocket_router), peer_ip, SOCKETS_PER_ADDRESS
 )
 
-application = WithRunner(
-    ProtocolTypeRouter(
-        {
-            "http": HeadWithoutBody(
-                MessagesProxy(StaticFiles(BodyLimit(WithMCP(django_application), body_limit)))
-            ),
-            "websocket": websocket_application,
-            "lifespan": Lifespan(),
-        }
+application = Observed(
+    WithRunner(
+        ProtocolTypeRouter(
+            {
+                "http": HeadWithoutBody(
+                    MessagesProxy(StaticFiles(BodyLimit(WithMCP(django_application), body_limit)))
+                ),
+                "websocket": websocket_application,
+                "lifespan": Lifespan(),
+            }
+        )
     )
 )

@@ -14,6 +14,7 @@ from servestatic.responders import NotARegularFileError
 from servestatic.utils import decode_path_info
 
 from apps.core.errors import TooLarge
+from apps.core.http.observed import route_found
 
 Message = dict[str, Any]
 
@@ -135,6 +136,8 @@ class StaticFiles(ServeStaticASGI):  # type: ignore[misc]  # servestatic's base 
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "http":
+            if scope["path"].startswith(f"/{settings.STATIC_URL.strip('/')}/"):
+                route_found("static/")
             self._renew(decode_path_info(scope["path"]))
         await super().__call__(scope, receive, send)
 

@@ -49,6 +49,14 @@ def env_str(name: str, default: str = "") -> str:
     return os.environ.get(name, "").strip() or default
 
 
+def env_password(name: str) -> str:
+    """A secret that somebody chose: "" or at least 16 characters, since it may be tried out from outside."""
+    value = env_str(name)
+    if value and len(value) < 16:
+        raise ImproperlyConfigured(f"{name} must have at least 16 characters")
+    return value
+
+
 def env_bool(name: str, default: bool) -> bool:
     value = env_str(name).lower()
     if not value:

@@ -13,6 +13,7 @@ from izzysite.env import (
     env_database,
     env_list,
     env_number,
+    env_password,
     env_path,
     env_prices,
     env_redis_url,
@@ -278,7 +279,10 @@ LOG_LEVEL = env_choice("IZZY_LOG_LEVEL", "info", _LEVELS).upper()
 IZZY_LOG_LIBRARIES = env_choice(
     "IZZY_LOG_LIBRARIES", max(LOG_LEVEL, "INFO", key=level_number), _LEVELS
 ).upper()
-LOGGING = logging_settings(LOG_LEVEL, IZZY_LOG_LIBRARIES)
+IZZY_LOG_FORMAT = env_choice("IZZY_LOG_FORMAT", "text", ("text", "json"))
+IZZY_METRICS_TOKEN = env_password("IZZY_METRICS_TOKEN")
+IZZY_OTEL_ENDPOINT = env_url("IZZY_OTEL_ENDPOINT", env_url("OTEL_EXPORTER_OTLP_ENDPOINT"))
+LOGGING = logging_settings(LOG_LEVEL, IZZY_LOG_LIBRARIES, IZZY_LOG_FORMAT)
 
 UNFOLD = {
     "SITE_TITLE": "Izzy",

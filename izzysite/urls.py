@@ -6,7 +6,7 @@ from django.templatetags.static import static
 from django.urls import include, path
 from django.views.generic import RedirectView
 
-from izzysite.views import SchemaView, SwaggerView, healthz, readyz
+from izzysite.views import SchemaView, SwaggerView, healthz, metrics, readyz
 
 api_urlpatterns = [
     path("", include("apps.accounts.api")),
@@ -21,6 +21,7 @@ api_urlpatterns = [
 urlpatterns = [
     path("healthz", healthz, name="healthz"),
     path("readyz", readyz, name="readyz"),
+    path("metrics", metrics, name="metrics"),
     # Browsers ask for this one by themselves, on pages that are not ours too (admin, API docs).
     path("favicon.ico", login_not_required(RedirectView.as_view(url=static("img/icon.svg")))),
     path("admin/", admin.site.urls),

@@ -2,17 +2,22 @@
 
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
-from django.http import HttpRequest, JsonResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.utils.crypto import constant_time_compare
 from django.utils.functional import SimpleLazyObject
 from django.views.decorators.cache import never_cache
 from drf_spectacular.renderers import OpenApiJsonRenderer
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
 import izzysite.openapi  # noqa: F401  registers how to sign in
-from apps.accounts.models import User
+from apps.accounts.access import authenticate_bearer, require_scope
+from apps.accounts.models import Scope, User
 from apps.accounts.selectors import preferences_for
+from apps.core.errors import Forbidden, IzzyError
 from apps.core.health import State, checks, recent_result
+from apps.core.metrics.exposition import metrics_text
 from apps.memory.notes.review import waiting_count
 
 
@@ -36,6 +41,27 @@ def readyz(request: HttpRequest) -> JsonResponse:
         "not_set_up": [check.name for check, state in results if state == State.NOT_SET_UP],
     }
     return JsonResponse(body, status=200 if ready else 503)
+
+
+@login_not_required
+@never_cache
+def metrics(request: HttpRequest) -> HttpResponse:
+    """The figures for Prometheus. For `Authorization: Bearer` with IZZY_METRICS_TOKEN, or with an API token of scope admin of
+    a superuser: 401 without, 403 for a token that may not."""
+    header = request.headers.get("Authorization", "")
+    given = header.partition(" ")[2].strip()
+    wanted = settings.IZZY_METRICS_TOKEN
+    if not wanted or not constant_time_compare(given, wanted):
+        try:
+            token = authenticate_bearer(header)
+            require_scope(token, Scope.ADMIN)
+            if not token.user.is_superuser:
+                raise Forbidden("The figures are for superusers.")
+        except IzzyError as error:
+            told = {"WWW-Authenticate": 'Bearer realm="izzy"'} if error.status == 401 else None
+            return JsonResponse(error.to_json(), status=error.status, headers=told)
+    text, content_type = metrics_text()
+    return HttpResponse(text, content_type=content_type)
 
 
 class SchemaView(SpectacularAPIView):

@@ -28,6 +28,7 @@ from apps.accounts.models import ORDERED_SCOPES, APIToken, Scope, User
 from apps.accounts.selectors import user_time_zone
 from apps.core.db.pool import in_db
 from apps.core.errors import Forbidden, NotAuthenticated
+from apps.core.log_ids import log_ids_add
 
 P = ParamSpec("P")
 
@@ -60,8 +61,10 @@ class SignInRequiredMiddleware(LoginRequiredMiddleware):
     def process_view(
         self, request: HttpRequest, view_func: Any, view_args: Any, view_kwargs: Any
     ) -> Any:
-        if isinstance(request.user, User) and not request.path.startswith("/api/"):
-            timezone.activate(user_time_zone(request.user.pk))
+        if isinstance(request.user, User):
+            log_ids_add(user=request.user.pk)
+            if not request.path.startswith("/api/"):
+                timezone.activate(user_time_zone(request.user.pk))
         return super().process_view(request, view_func, view_args, view_kwargs)
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
@@ -110,6 +113,7 @@ def authenticate_bearer(header: str) -> APIToken:
     token = valid.select_related("user__preferences").filter(digest=token_digest(secret)).first()
     if token is None:
         raise NotAuthenticated("This API token is unknown, expired or revoked.")
+    log_ids_add(user=token.user_id)
     if token.last_used_at is None or now - token.last_used_at > LAST_USED_STEP:
         try:
             APIToken.objects.unscoped().filter(pk=token.pk).update(last_used_at=now)

@@ -11,10 +11,11 @@ class BuilderConfig(AppConfig):
         from apps.agent.tools.base import register_tools
         from apps.builder.builds.ending import transcripts_prune, version_follow
         from apps.builder.builds.records import build_rows, builds_plan
-        from apps.builder.builds.selectors import builder_stats
+        from apps.builder.builds.selectors import builder_stats, builds_queued, builds_running
         from apps.builder.models import Build
         from apps.capabilities.catalog import lifecycle
         from apps.core.jobs.worker import register_sweep
+        from apps.core.metrics.queues import register_queue
         from apps.core.registries import stats_providers
         from apps.core.transfer import RecordGroup, record_groups
 
@@ -33,4 +34,6 @@ class BuilderConfig(AppConfig):
             ),
         )
         stats_providers.register("builder", builder_stats)
+        register_queue("builds", builds_queued, since="created_at")
+        register_queue("builds under way", builds_running)
         register_sweep("builder: transcripts", transcripts_prune, every=timedelta(hours=1))

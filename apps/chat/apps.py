@@ -1,4 +1,5 @@
 from datetime import timedelta
+from functools import partial
 
 from django.apps import AppConfig
 
@@ -12,17 +13,24 @@ class ChatConfig(AppConfig):
         from apps.builder.builds import ending
         from apps.chat import purging
         from apps.chat.conversations import transfer
-        from apps.chat.conversations.handover import messages_capture_pending, messages_index_pending
+        from apps.chat.conversations.handover import (
+            messages_capture_pending,
+            messages_index_pending,
+            messages_to_capture,
+            messages_to_index,
+        )
         from apps.chat.conversations.markdown import warm_up
         from apps.chat.conversations.selectors import chat_stats, conversation_belongs
         from apps.chat.conversations.services import (
             conversations_delete_pending,
             user_conversations_thin,
         )
+        from apps.chat.models import TurnStatus
         from apps.chat.stream.events import events_prune
         from apps.chat.turns.builds import build_announce, build_announce_resolved, turn_words
-        from apps.chat.turns.queue import turns_interrupt
+        from apps.chat.turns.queue import turns_in, turns_interrupt
         from apps.core.jobs.worker import register_sweep
+        from apps.core.metrics.queues import register_queue
         from apps.core.purging.places import purge_parts
         from apps.core.registries import (
             batch_deleters,
@@ -33,6 +41,11 @@ class ChatConfig(AppConfig):
         )
 
         register_tools("apps.chat.tools")
+        register_queue("turns", partial(turns_in, TurnStatus.QUEUED), since="created_at")
+        register_queue("turns under way", partial(turns_in, TurnStatus.RUNNING))
+        register_queue("turns that wait for the user", partial(turns_in, TurnStatus.WAITING))
+        register_queue("messages to index", messages_to_index, since="created_at", first="id")
+        register_queue("messages to capture", messages_to_capture)
         ending.finished.register("chat", build_announce)
         ending.version_resolved.register("chat", build_announce_resolved)
         words.register("turn", turn_words)

@@ -28,6 +28,7 @@ from apps.chat.turns.scheduler import Scheduler, scheduler
 from apps.core.db.pool import in_db
 from apps.core.errors import InvalidInput, IzzyError, TooLarge, Unavailable
 from apps.core.ids import parse_id
+from apps.core.log_ids import log_ids_add
 
 logger = logging.getLogger(__name__)
 MAX_FRAME_CHARS = 500_000
@@ -123,6 +124,7 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is
             await self.close(code=CLOSE_SIGNED_OUT)
             return
         self.user = user
+        log_ids_add(user=user.pk)
         self.token = self.scope.get("token")
         self.scheduler = scheduler()
         self.scheduler.start()

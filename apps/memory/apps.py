@@ -11,11 +11,12 @@ class MemoryConfig(AppConfig):
         from apps.agent.tools.base import register_tools
         from apps.core.health import register_check
         from apps.core.jobs.worker import register_sweep
+        from apps.core.metrics.queues import register_queue
         from apps.core.purging.places import purge_parts
         from apps.core.registries import account_deleters, stats_providers
 
         from .capture import occasions, reader
-        from .capture.selectors import capture_figures, check_capture
+        from .capture.selectors import capture_figures, check_capture, windows_due
         from .files.services import user_files_forget
         from .notes.changes import user_forget
         from .notes.joining import superseded_due
@@ -23,6 +24,7 @@ class MemoryConfig(AppConfig):
         from .pages.quality import memory_quality
         from .purge import PURGING, deleted_purge, interrupted_resume
         from .transfer import groups, running, storage
+        from .transfer.jobs import imports_open
         from .transfer.records import readers_load
 
         register_tools("apps.memory.tools")
@@ -42,5 +44,7 @@ class MemoryConfig(AppConfig):
         register_sweep("imports", running.sweep, every=running.SWEEP_EVERY)
         register_sweep("imports: uploads", storage.uploads_prune, every=timedelta(hours=1))
         purge_parts.register("memory", PURGING)
+        register_queue("capture", windows_due, since="due_at")
+        register_queue("imports", imports_open, since="created_at")
         readers_load()
         groups.register()

@@ -12,6 +12,7 @@ class SearchConfig(AppConfig):
 
         from apps.core.health import IZZY, register_check
         from apps.core.jobs.worker import register_sweep
+        from apps.core.metrics.queues import register_queue
         from apps.core.purging.places import purge_parts
         from apps.core.registries import (
             account_deleters,
@@ -32,3 +33,5 @@ class SearchConfig(AppConfig):
         stats_providers.register("search", selectors.user_figures)
         warmups.register("search", health.warm_up)
         purge_parts.register("search", services.PURGING)
+        register_queue("passages to embed", filling.base_waiting)
+        register_queue("passages for the encoder", filling.encoder_waiting)

@@ -41,9 +41,19 @@ def side_waiting(name: str) -> int:
     return Passage.objects.count()
 
 
+def base_waiting() -> QuerySet[Passage]:
+    """Passages that have no bundled vector yet."""
+    return Passage.objects.filter(vector=None)
+
+
+def encoder_waiting() -> QuerySet[Passage]:
+    """Passages that have no vector of the encoder yet; none where none is named."""
+    return Passage.objects.filter(side_vector=None) if encoder_name() else Passage.objects.none()
+
+
 def sweep_vectors() -> None:
     """The worker's catching up; an encoder that is down is tried again later."""
-    base_fill(Passage.objects.filter(vector=None))
+    base_fill(base_waiting())
     name = encoder_name()
     if not name or is_resting(name):
         return

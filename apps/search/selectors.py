@@ -15,6 +15,8 @@ from django.utils import timezone
 from numpy.typing import NDArray
 
 from apps.accounts.selectors import user_language
+from apps.core.metrics.base import histogram
+from apps.core.traces import traced
 from apps.search.backends import Row, Space, Stem, backend
 from apps.search.documents import Facet, Hit, Label, Packed, Scope, Source
 from apps.search.embedders.base import Matrix
@@ -32,8 +34,11 @@ from apps.search.text.words import STOP_WORDS
 
 EVERYTHING = Scope()
 MAX_TOP_K = 1000
+SECONDS = histogram("izzy_search_seconds", "Time of a search, its rows fetched.")
 
 
+@traced("search")
+@SECONDS.timed()
 def search(
     user_id: UUID, query: str, *, top_k: int = 10, scope: Scope | None = None, threshold: float = 0.0
 ) -> list[Hit]:

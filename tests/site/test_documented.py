@@ -21,6 +21,7 @@ HELPERS = {
     "env_database",
     "env_list",
     "env_number",
+    "env_password",
     "env_path",
     "env_prices",
     "env_redis_url",

@@ -15,6 +15,7 @@ from uuid import UUID
 from django.conf import settings
 
 from apps.accounts.secrets import secret_get
+from apps.agent.model.figures import modelcall_count
 from apps.agent.model.messages import readable_text
 from apps.agent.models import ModelCall
 
@@ -230,3 +231,4 @@ def modelcall_record(row: ModelCall, usage: Usage) -> None:
         setattr(row, name, getattr(usage, name))
     row.cost_usd = Decimal(usage.cost_usd).quantize(MICRO)
     row.save(force_insert=True)
+    modelcall_count(row)

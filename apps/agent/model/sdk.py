@@ -32,6 +32,7 @@ from apps.agent.model.client import (
     modelcall_record,
     priced,
 )
+from apps.agent.model.figures import modelcall_span, modelcall_span_end
 from apps.agent.model.messages import canonical, sendable, valid_messages
 from apps.agent.models import ModelCall
 from apps.agent.tools.base import find_tool
@@ -131,6 +132,7 @@ class SdkModelClient:
             model=OFFLINE if endpoint.is_offline else request.model[:128],
             endpoint=endpoint.kind,
         )
+        span = modelcall_span(row, request.max_tokens)
         call = _Call(request, endpoint, clients[endpoint], row, Answer(settings.IZZY_ANSWER_CHARS))
         try:
             async with aclosing(merged(call.events())) as events:
@@ -144,7 +146,10 @@ class SdkModelClient:
             raise
         finally:
             row.stop_reason = call.answer.stop_reason[:48]
-            await in_db(modelcall_record, row, call.usage())
+            try:
+                await in_db(modelcall_record, row, call.usage())
+            finally:
+                modelcall_span_end(span, row, call.answer.model)
 
 
 @dataclass

@@ -30,11 +30,21 @@ from apps.agent.tools.base import (
 from apps.agent.tools.results import Scrubber, ToolOutcome, result_text
 from apps.agent.tools.schema import schema_error
 from apps.core.errors import IzzyError
+from apps.core.metrics.base import SLOW, counter, histogram
 from apps.core.text import storable
+from apps.core.traces import span
 
 logger = logging.getLogger(__name__)
 
 CRASHED = "tool_crashed"
+CAPABILITY, CAPABILITY_PREFIX = "capability", "cap_"
+TOOLS = counter(
+    "izzy_tool_calls_total",
+    "Tool calls that were run; the user's own tools count as `capability`.",
+    "tool",
+    "outcome",
+)
+TOOL_SECONDS = histogram("izzy_tool_seconds", "Time that a tool call ran.", "tool", buckets=SLOW)
 MAY_HAVE_RUN = "It may still have taken effect: check before you call it again."
 ASK_FOR_LESS = "Ask for less, or go on without it."
 DETAIL_CHARS = 500
@@ -139,9 +149,16 @@ class ToolExecutor:
         """
         context = self.context(tool_call_id=call_id, emit=emit, permission=permission, answer=answer)
         started, code = time.monotonic(), ""
+        shown = CAPABILITY if tool.name.startswith(CAPABILITY_PREFIX) else tool.name
+        traced = {
+            "gen_ai.operation.name": "execute_tool",
+            "gen_ai.tool.name": shown,
+            "gen_ai.tool.call.id": str(call_id),
+        }
         try:
-            async with asyncio.timeout(tool.timeout) as limit:
-                output = await tool.run(context, arguments)
+            with span(f"execute_tool {shown}", traced):
+                async with asyncio.timeout(tool.timeout) as limit:
+                    output = await tool.run(context, arguments)
         except ToolFailure as error:
             output, code = ToolOutput(str(error), untrusted=error.untrusted), "tool_failed"
         except IzzyError as error:
@@ -161,6 +178,8 @@ class ToolExecutor:
             output.data, limit=tool.result_limit, scrubber=self.scrubber, untrusted=quoted
         )
         took = round((time.monotonic() - started) * 1000)
+        TOOLS.add(shown, code or "ok")
+        TOOL_SECONDS.observe(took / 1000, shown)
         return ToolOutcome(text, code, output.build_id or "", took, quoted or output.untrusted)
 
     def context(self, **call: Any) -> ToolContext:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 from django.conf import settings
@@ -26,6 +27,8 @@ from apps.capabilities.catalog.selectors import secrets_missing
 from apps.capabilities.catalog.versions import version_add
 from apps.capabilities.models import CapabilityVersion, Origin, Status
 from apps.core.jobs.leases import RELEASED
+from apps.core.log_ids import log_activity, log_ids
+from apps.core.metrics.base import SLOW, counter, histogram
 from apps.core.registries import Registry
 from apps.memory.capture.windows import conversation_tainted
 
@@ -48,6 +51,15 @@ CANCELLED, YOU_CANCELLED = "cancelled", "You cancelled it."
 MAX_REASON_CHARS = 2_000
 UNTESTED = " The user has to allow what it asks for; Izzy runs the examples then. Nothing is left for you to do."
 AT_ONCE = 200
+BUILDS = counter(
+    "izzy_builds_total",
+    "Builds that ended; the outcome is `ok` or the code of the failure.",
+    "state",
+    "outcome",
+)
+SECONDS = histogram(
+    "izzy_build_seconds", "Time from the request of a build to its end.", "state", buckets=SLOW
+)
 """Builds per transaction, so that nobody waits long for the write lock."""
 
 
@@ -177,8 +189,20 @@ def _announce(build: Build, type: MessageType, payload: dict[str, Any], result: 
         call.duration_ms = max(0, round(took.total_seconds() * 1000))
         call.save()
     message_add(build=build, type=type, payload=payload)
+    transaction.on_commit(partial(_count, build))
     for listener in finished.values():
         listener(build)
+
+
+def _count(build: Build) -> None:
+    if build.ended_at is None:
+        return
+    seconds = max(0.0, (build.ended_at - build.created_at).total_seconds())
+    BUILDS.add(build.state, build.error_code or "ok")
+    SECONDS.observe(seconds, build.state)
+    ids = {"build": build.pk, "conversation": build.conversation_id, "user": build.user_id}
+    with log_ids(**ids):
+        log_activity("build", f"build {build.state}", state=build.state, took_ms=round(seconds * 1000))
 
 
 @transaction.atomic

@@ -174,6 +174,16 @@ def builds_waiting() -> bool:
     return Build.objects.unscoped().filter(Build.lease_free()).exists()
 
 
+def builds_queued() -> QuerySet[Build]:
+    """The builds of all users that have not begun."""
+    return Build.objects.unscoped().filter(state__in=OPEN_STATES, state=State.QUEUED)
+
+
+def builds_running() -> QuerySet[Build]:
+    """Those that some process works on."""
+    return Build.objects.unscoped().filter(state__in=OPEN_STATES, state=State.RUNNING)
+
+
 def builder_stats(user_id: UUID) -> dict[str, Any]:
     """`{total, done, failed, cancelled, open}`."""
     rows = Build.objects.for_user(user_id).order_by()

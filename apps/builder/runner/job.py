@@ -41,6 +41,7 @@ from apps.builder.workspace.tools import (
     write_file,
 )
 from apps.core.db.pool import in_db
+from apps.core.log_ids import log_ids_add
 
 MAX_ROUNDS = 25
 MAX_TOKENS = 4_096
@@ -159,6 +160,7 @@ def _begin(mailbox: BuildMailbox) -> tuple[DialogueStore, BuilderTools] | None:
     build = Build.objects.unscoped().filter(pk=mailbox.build_id, state=State.RUNNING).first()
     if build is None:
         return None
+    log_ids_add(user=build.user_id, conversation=build.conversation_id)
     brief, files = brief_for(build)
     messages, rounds, stop_reason = dialogue_read(build)
     written, installs = made_in(messages)

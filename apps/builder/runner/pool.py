@@ -21,6 +21,8 @@ from apps.builder.runner.job import Job
 from apps.core.db.pool import in_db
 from apps.core.jobs.bus import Signal
 from apps.core.jobs.leases import PROCESS
+from apps.core.log_ids import log_ids
+from apps.core.traces import span
 
 logger = logging.getLogger(__name__)
 
@@ -104,14 +106,15 @@ class BuildPool:
                 task.cancel()
 
     async def _work(self, build_id: UUID) -> None:
-        try:
-            await self.jobs[build_id].run()
-        except asyncio.CancelledError:
-            if not self._closing:
-                await in_db(taken_end, build_id, self.runner, CANCELLED, YOU_CANCELLED)
-        except Exception:
-            logger.exception("build %s failed", build_id)
-            await in_db(taken_end, build_id, self.runner, "internal_error", INTERNAL)
+        with log_ids(build=build_id), span("build"):
+            try:
+                await self.jobs[build_id].run()
+            except asyncio.CancelledError:
+                if not self._closing:
+                    await in_db(taken_end, build_id, self.runner, CANCELLED, YOU_CANCELLED)
+            except Exception:
+                logger.exception("build %s failed", build_id)
+                await in_db(taken_end, build_id, self.runner, "internal_error", INTERNAL)
 
     def _done(self, build_id: UUID, task: "asyncio.Task[None]") -> None:
         self.jobs.pop(build_id, None)

@@ -4,6 +4,7 @@ queue to the end of its sandbox. Doctor, /readyz and the instance page say where
 import asyncio
 import os
 import shutil
+import time
 import weakref
 from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -17,6 +18,8 @@ from django.utils.module_loading import import_string
 
 from apps.core.errors import InvalidInput
 from apps.core.health import CheckResult, not_set_up
+from apps.core.metrics.base import SLOW, counter, histogram
+from apps.core.traces import span
 
 from .base import (
     Backend,
@@ -35,6 +38,22 @@ from .bubblewrap.prepared import BWRAP
 from .output import emit
 
 AUTO, NONE = "auto", "none"
+RUNS = counter(
+    "izzy_sandbox_runs_total",
+    "Runs of the user's own tools; the outcome is `ok` or the code of the error.",
+    "backend",
+    "outcome",
+)
+SECONDS = histogram(
+    "izzy_sandbox_seconds",
+    "Time that a sandbox was there, from its making to its end.",
+    "backend",
+    "purpose",
+    buckets=SLOW,
+)
+WAITED = histogram(
+    "izzy_sandbox_wait_seconds", "Time that a call waited for its place.", "purpose", buckets=SLOW
+)
 BACKENDS = {
     "e2b": "apps.capabilities.sandbox.e2b.backend.E2BBackend",
     "bubblewrap": "apps.capabilities.sandbox.bubblewrap.backend.BubblewrapBackend",
@@ -177,12 +196,20 @@ async def open_sandbox(spec: SandboxSpec, progress: Progress | None = None) -> A
         await emit(progress, {"status": "queued", "ahead": ahead})
 
     backend = await asyncio.to_thread(current_backend)
+    asked = time.monotonic()
     async with queue_of(spec.purpose).place(spec.user_id, waiting):
-        sandbox = await backend.create(spec, progress=progress)
+        began = time.monotonic()
+        WAITED.observe(began - asked, spec.purpose)
+        traced = span("sandbox", {"izzy.purpose": spec.purpose.value, "izzy.backend": backend.name})
         try:
-            yield sandbox
+            with traced:
+                sandbox = await backend.create(spec, progress=progress)
+                try:
+                    yield sandbox
+                finally:
+                    await asyncio.shield(asyncio.ensure_future(sandbox.close()))
         finally:
-            await asyncio.shield(asyncio.ensure_future(sandbox.close()))
+            SECONDS.observe(time.monotonic() - began, backend.name, spec.purpose)
 
 
 async def run_capability(
@@ -192,11 +219,13 @@ async def run_capability(
     when cancelled CancelledError after everything in the sandbox was killed."""
     try:
         async with open_sandbox(spec, progress) as sandbox:
-            return await sandbox.run_capability(files, args)
+            result = await sandbox.run_capability(files, args)
     except SandboxGone as error:
-        return RunResult(error=error.error)
+        result = RunResult(error=error.error)
     except InstallFailed as error:
-        return RunResult(error=RunError(ErrorCode.INSTALL_FAILED, error.message))
+        result = RunResult(error=RunError(ErrorCode.INSTALL_FAILED, error.message))
     except InvalidInput as error:
         code = ErrorCode.INSTALL_FAILED if error.code == "bad_requirements" else ErrorCode.SANDBOX_FAILED
-        return RunResult(error=RunError(code, error.message))
+        result = RunResult(error=RunError(code, error.message))
+    RUNS.add(chosen_name(), result.error.code if result.error else "ok")
+    return result

@@ -89,6 +89,16 @@ def messages_index(messages: list[Message]) -> None:
             rows.update(indexed=True)
 
 
+def messages_to_index() -> "QuerySet[Message]":
+    """Messages of all users that search does not know yet."""
+    return Message.objects.unscoped().filter(indexed=False)
+
+
+def messages_to_capture() -> "QuerySet[Message]":
+    """Messages of all users that were not handed to memory yet."""
+    return Message.objects.unscoped().filter(captured=False)
+
+
 def messages_index_pending() -> None:
     """Sweep: indexes what a crash left out, of turns that have ended. A message that fails does not keep back others."""
     rows = (

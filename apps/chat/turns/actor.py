@@ -57,9 +57,12 @@ from apps.chat.summary.services import (
 )
 from apps.chat.turns.queue import INTERRUPTION, Work, conversation_release, opening_message, work_next
 from apps.chat.turns.store import EventLog, TurnOutcome, message_append, stopped, turn_finish
+from apps.chat.turns.watch import TurnWatch
 from apps.core.db.pool import in_db, settled
 from apps.core.ids import parse_id
 from apps.core.jobs.leases import LeaseLost
+from apps.core.log_ids import log_ids, log_ids_add
+from apps.core.traces import span
 from apps.memory.notes.changes import cycle_advance
 from apps.memory.recall.block import Surfaced
 from apps.memory.recall.injection import still_shown, surface
@@ -179,6 +182,7 @@ class RunningTurn:
     turn_id: UUID
     resumed: bool
     log: EventLog
+    watch: TurnWatch
     turn: Turn = field(init=False)  # its row, once it is prepared
     loop: LoopState | None = None
     waiting_for: list[dict[str, Any]] = field(default_factory=list)
@@ -191,6 +195,8 @@ class RunningTurn:
 
     def emit(self, event: Event) -> None:
         """Logs an event and sends it on at once."""
+        if isinstance(event, TextDelta):
+            self.watch.spoke()
         self.log.emit(LoggedEvent.of(self.turn_id, event))
 
     async def save_assistant(self, blocks: list[dict[str, Any]], stop_reason: str, round: int) -> None:
@@ -210,6 +216,7 @@ class RunningTurn:
         prepared = await in_db(turn_prepare, self.turn_id)
         self.loop = prepared.state
         turn = self.turn = prepared.turn
+        log_ids_add(user=turn.user_id)
         if turn.said:
             return await self._say(turn.said)
         if turn.memories and not self.resumed:
@@ -302,7 +309,8 @@ class Actor:
                 self.news.clear()
                 work = await self._work(None)
                 if work.turn_id is not None:
-                    await self._run_turn(work.turn_id, resumed=work.resumed)
+                    with log_ids(turn=work.turn_id, conversation=self.conversation_id), span("turn"):
+                        await self._run_turn(work.turn_id, resumed=work.resumed)
                 elif self.news.is_set():
                     continue
                 elif self._extra:
@@ -342,13 +350,15 @@ class Actor:
         return work
 
     async def _run_turn(self, turn_id: UUID, *, resumed: bool) -> None:
-        turn = RunningTurn(turn_id=turn_id, resumed=resumed, log=self.log)
+        watch = TurnWatch(resumed)
+        turn = RunningTurn(turn_id=turn_id, resumed=resumed, log=self.log, watch=watch)
         task = asyncio.ensure_future(turn.run())
         try:
             outcome = await self._outcome(task, turn)
         finally:
             task.cancel()
         await settled(self.log.commit(partial(turn_finish, outcome, self.log.last_seq)))
+        watch.ended(outcome.state)
         # The answer stands, whatever is wrong with search or memory: sweeps find what was not indexed or handed over.
         for follow_up in (turn_index, turn_capture):
             try:

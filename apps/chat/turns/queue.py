@@ -246,6 +246,11 @@ def _end(turn: Turn, state: TurnStatus) -> None:
     turn.save(update_fields=["state", "ended_at", "waiting_for", "error_code", "error_message"])
 
 
+def turns_in(state: TurnStatus) -> "QuerySet[Turn]":
+    """The turns of all users in a state."""
+    return Turn.objects.unscoped().filter(state=state)
+
+
 def turns_interrupt() -> None:
     """Ends the turns that were running in a process whose lease has run out."""
     turns = Turn.objects.unscoped().filter(

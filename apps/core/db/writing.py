@@ -16,6 +16,8 @@ from uuid import UUID
 
 from django.db import connection, models, transaction
 
+from apps.core.log_ids import log_ids
+
 T = TypeVar("T")
 
 writer: ContextVar[UUID | None] = ContextVar("writer", default=None)
@@ -28,7 +30,8 @@ def writing_for(user_id: UUID | None) -> Iterator[None]:
     over many users. On SQLite, where there is one writer in any case, this changes nothing."""
     token = writer.set(user_id)
     try:
-        yield
+        with log_ids(user=user_id):
+            yield
     finally:
         writer.reset(token)
 

@@ -5,6 +5,8 @@ from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect
 from django.http.request import split_domain_port
 from django.middleware.security import SecurityMiddleware
 
+from apps.core.http.observed import route_found
+
 LOCAL_HOSTS = {"127.0.0.1", "localhost", "[::1]"}
 PROBES = {"/healthz", "/readyz"}
 
@@ -28,6 +30,8 @@ class EdgeSecurityMiddleware(SecurityMiddleware):
 
     def process_response(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
         response = super().process_response(request, response)
+        if (match := request.resolver_match) is not None:
+            route_found(match.route)
         if settings.TLS and not isinstance(response, HttpResponsePermanentRedirect):
             response.headers.setdefault(
                 "Strict-Transport-Security", f"max-age={settings.SECURE_HSTS_SECONDS}"

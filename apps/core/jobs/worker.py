@@ -20,7 +20,11 @@ from django.utils import timezone
 
 from apps.core.health import CheckResult
 from apps.core.jobs.parent_watch import beat_for_ever
+from apps.core.log_ids import log_activity, log_ids
+from apps.core.metrics.base import counter, histogram
+from apps.core.metrics.processes import metrics_open
 from apps.core.models import InstanceState
+from apps.core.traces import traces_close, traces_open
 
 logger = logging.getLogger(__name__)
 
@@ -28,6 +32,10 @@ HEARTBEAT = "worker"
 HEARTBEAT_EVERY = timedelta(seconds=10)
 HEARTBEAT_MISSED = timedelta(seconds=60)
 TICK_SECONDS = 0.5
+WORTH_A_LINE = 0.5
+"""Seconds from which on a job that ended has a line in the log: most find nothing to do."""
+SWEEPS = histogram("izzy_job_seconds", "Time of a sweep or background job of the worker.", "job")
+FAILURES = counter("izzy_job_failures_total", "Sweeps and background jobs that failed.", "job")
 NICENESS = 10  # replies in the chat go before all background work, sandboxes of builds included
 
 
@@ -80,13 +88,17 @@ class SweepThread(threading.Thread):
 
     def run_sweep(self, sweep: Sweep) -> None:
         close_old_connections()
-        try:
-            sweep.function()
-        except Exception:
-            logger.exception("sweep %s failed", sweep.name)
-        finally:
-            close_old_connections()
-            self._due[sweep.name] = time.monotonic() + sweep.every.total_seconds()
+        with log_ids(job=sweep.name), SWEEPS.timed(sweep.name):
+            begun = time.monotonic()
+            try:
+                sweep.function()
+            except Exception:
+                FAILURES.add(sweep.name)
+                logger.exception("sweep %s failed", sweep.name)
+            finally:
+                close_old_connections()
+                self._due[sweep.name] = time.monotonic() + sweep.every.total_seconds()
+                _job_ended(sweep.name, time.monotonic() - begun)
 
     def stop(self, timeout: float = 5.0) -> None:
         self._stopping.set()
@@ -100,6 +112,8 @@ def stand_back() -> None:
 
 def run_worker(*services: BackgroundService) -> None:
     """Runs sweeps and these services until SIGTERM or SIGINT, then ends them in order; a second one ends the process at once."""
+    metrics_open()
+    traces_open("worker")
     beside: list[BackgroundService] = [SweepThread(), *services]
     for service in beside:
         service.start()
@@ -110,6 +124,7 @@ def run_worker(*services: BackgroundService) -> None:
     finally:
         for service in reversed(beside):
             service.stop()
+        traces_close()
 
 
 def _on_signal(number: int, frame: FrameType | None) -> None:
@@ -136,6 +151,11 @@ def check_worker() -> CheckResult:
     return CheckResult(True, "The background worker is running.")
 
 
+def _job_ended(name: str, seconds: float) -> None:
+    if seconds >= WORTH_A_LINE:
+        log_activity("job", f"{name} ended", took_ms=round(seconds * 1000))
+
+
 REST_AFTER_FAILURE = timedelta(minutes=1)
 
 
@@ -157,11 +177,15 @@ class Background:
         self._thread.start()
 
     def _run(self) -> None:
-        try:
-            rest = self._work()
-        except Exception:
-            # Whatever went wrong, the next sweep is to begin anew.
-            logger.exception("%s failed; it is tried again in a minute", self.name)
-            rest = REST_AFTER_FAILURE
+        with log_ids(job=self.name), SWEEPS.timed(self.name):
+            begun = time.monotonic()
+            try:
+                rest = self._work()
+            except Exception:
+                # Whatever went wrong, the next sweep is to begin anew.
+                FAILURES.add(self.name)
+                logger.exception("%s failed; it is tried again in a minute", self.name)
+                rest = REST_AFTER_FAILURE
+            _job_ended(self.name, time.monotonic() - begun)
         if rest is not None:
             self._rests_until = time.monotonic() + rest.total_seconds()

@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 
 from apps.core.db.pool import in_db
 from apps.core.errors import TooLarge
+from apps.core.http.observed import route_found
 
 if TYPE_CHECKING:
     from .sessions import Sessions
@@ -28,6 +29,7 @@ class WithMCP:
         if scope["type"] != "http" or scope["path"].rstrip("/") != PATH:
             await self.application(scope, receive, send)
             return
+        route_found("mcp")
         await asyncio.to_thread(warm_up)
         from .admission import MAX_BODY, Refused, admit, check_scope
 

@@ -18,6 +18,7 @@ from apps.core.db.pool import in_db
 from apps.core.jobs.fair import AT_ONCE, users_by_turns
 from apps.core.jobs.leases import LeaseLost
 from apps.core.jobs.worker import Background
+from apps.core.log_ids import log_ids
 from apps.memory.models import CaptureLease, CaptureWindow, GateVerdict, Trust, WindowState
 
 from . import calls, leases, occasions
@@ -77,6 +78,10 @@ class _Reading:
 
     async def run(self) -> None:
         self.tally.windows += 1
+        with log_ids(user=self.window.user_id, conversation=self.window.conversation_id):
+            await self._run()
+
+    async def _run(self) -> None:
         try:
             await self._read()
         except ModelError as error:

@@ -24,6 +24,12 @@ TOKENS = F("input_tokens") + F("output_tokens") + F("cache_read_tokens") + F("ca
 """All tokens of a call, whatever they cost."""
 
 
+def windows_due() -> QuerySet[CaptureWindow]:
+    """The windows of all users that may be read by now."""
+    waiting = CaptureWindow.objects.unscoped().filter(state=WindowState.WAITING)
+    return waiting.filter(due_at__lte=timezone.now())
+
+
 def day_of(user_id: UUID, now: datetime) -> tuple[datetime, datetime]:
     """Begin and end of the user's day, in their time zone."""
     local = now.astimezone(user_time_zone(user_id))

@@ -93,6 +93,11 @@ def _stored(job: Import, *, here: bool) -> Import:
     return job
 
 
+def imports_open() -> QuerySet[Import]:
+    """The imports of all users that have not ended."""
+    return Import.objects.unscoped().filter(state__in=OPEN_IMPORTS)
+
+
 def imports_list(user_id: UUID) -> QuerySet[Import]:
     """The user's imports, newest first."""
     return Import.objects.for_user(user_id).order_by("-created_at", "-pk")

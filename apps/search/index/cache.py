@@ -11,11 +11,15 @@ from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
+from apps.core.metrics.base import counter, gauge
 from apps.search.backends import Head, backend
 from apps.search.index.phrases import Phrases
 from apps.search.index.rows import UserRows
 from apps.search.models import Passage
 
+BYTES = gauge("izzy_index_bytes", "Memory that the users' search indexes hold in the processes.")
+OWNERS = gauge("izzy_indexes", "Search indexes that the processes hold, two for most users.")
+LOADS = counter("izzy_index_loads_total", "Search indexes that were read anew from the rows.")
 REBUILD_SHARE = 4
 """An index of which more than one row in this many is dead is loaded anew."""
 
@@ -96,6 +100,7 @@ def forget(user_id: UUID | None = None) -> None:
     with _lock:
         for key in [key for key in _entries if user_id is None or key[0] == user_id]:
             del _entries[key]
+        _count(sum(entry.bytes for entry in _entries.values()))
 
 
 def holds(user_id: UUID) -> bool:
@@ -108,6 +113,11 @@ def held_bytes() -> int:
     """Bytes of all indexes that this process holds."""
     with _lock:
         return sum(entry.bytes for entry in _entries.values())
+
+
+def _count(total: int) -> None:
+    BYTES.set(total)
+    OWNERS.set(len(_entries))
 
 
 def _read(kind: type[Index], head: Head) -> Index:
@@ -123,6 +133,7 @@ def _refresh(index: Index | None, kind: type[Index], head: Head) -> Index:
         or not head.tombstones_from <= index.change <= head.change
         or (index.size - index.living) * REBUILD_SHARE > max(index.size, 1000)
     ):
+        LOADS.add()
         return _read(kind, head)
     removed = backend.read_removed(head, index.change)
     if isinstance(index, UserRows):
@@ -137,10 +148,9 @@ def _evict(keep: tuple[UUID, type[Index]]) -> None:
     limit = settings.IZZY_INDEX_MEMORY_MB * 1024 * 1024
     with _lock:
         total = sum(entry.bytes for entry in _entries.values())
-        if total <= limit:
-            return
         for key in list(_entries):
+            if total <= limit:
+                break
             if key != keep and _entries[key].index is not None:
                 total -= _entries.pop(key).bytes
-            if total <= limit:
-                return
+        _count(total)

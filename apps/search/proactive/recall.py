@@ -25,6 +25,8 @@ from django.utils import timezone
 from numpy.typing import NDArray
 
 from apps.core.db.writing import once
+from apps.core.metrics.base import histogram
+from apps.core.traces import traced
 from apps.search.backends import Head
 from apps.search.causes import explained
 from apps.search.documents import Causes, Hit, Scope
@@ -102,6 +104,11 @@ class Observed:
     weights: Weights
 
 
+SECONDS = histogram("izzy_recall_seconds", "Time to find what comes up for a message unasked.")
+
+
+@traced("recall")
+@SECONDS.timed()
 def recall(
     user_id: UUID,
     talk: Sequence[str],

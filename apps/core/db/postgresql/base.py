@@ -10,6 +10,7 @@ from uuid import UUID
 
 from django.db.backends.postgresql import base as postgresql
 
+from apps.core.db.counting import CountsErrors
 from apps.core.db.writing import writer
 
 _TABLES = (
@@ -23,7 +24,7 @@ def lock_key(user_id: UUID) -> int:
     return (user_id.int & (2**64 - 1)) - 2**63
 
 
-class DatabaseWrapper(postgresql.DatabaseWrapper):
+class DatabaseWrapper(CountsErrors, postgresql.DatabaseWrapper):
     """A transaction begun within `writing_for(user_id)` waits until no other one writes for that user."""
 
     def tables_state(self) -> Any:

@@ -19,6 +19,8 @@ from typing import Any
 from django.db.backends.sqlite3 import base as sqlite
 from django.db.utils import OperationalError
 
+from apps.core.db.counting import CountsErrors
+
 SUFFIX = "-turn"
 """The line of `izzy.sqlite3` is at the empty file `izzy.sqlite3-turn`, locked with flock: the system frees it when a
 process dies."""
@@ -81,7 +83,7 @@ class Turn:
 WRITES = ("INSERT", "UPDATE", "DELETE", "REPLACE")
 
 
-class DatabaseWrapper(sqlite.DatabaseWrapper):
+class DatabaseWrapper(CountsErrors, sqlite.DatabaseWrapper):
     """Every transaction takes the write lock when it begins, and so waits for its turn; a statement that writes
     outside a transaction does the same for itself. OperationalError "database is locked" after OPTIONS["timeout"]."""
 

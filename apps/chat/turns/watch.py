@@ -1,0 +1,45 @@
+"""What a turn leaves behind for those who run Izzy: its figures, and a line of the log when it has ended."""
+
+from dataclasses import dataclass, field
+from time import perf_counter
+
+from apps.core.log_ids import log_activity
+from apps.core.metrics.base import SLOW, counter, histogram
+
+TURNS = counter("izzy_turns_total", "Turns that came to rest, by the state they are in then.", "state")
+SECONDS = histogram(
+    "izzy_turn_seconds",
+    "Time that a turn ran until it ended or waited for the user.",
+    "state",
+    buckets=SLOW,
+)
+FIRST = histogram(
+    "izzy_turn_first_token_seconds",
+    "Time from the beginning of a turn to the first of its answer's text.",
+    buckets=SLOW,
+)
+
+
+@dataclass(slots=True)
+class TurnWatch:
+    """One run of a turn."""
+
+    resumed: bool
+    begun: float = field(default_factory=perf_counter)
+    first: float | None = None
+
+    def spoke(self) -> None:
+        """The first text has come."""
+        if self.first is None:
+            self.first = perf_counter() - self.begun
+            if not self.resumed:
+                FIRST.observe(self.first)
+
+    def ended(self, state: str) -> None:
+        seconds = perf_counter() - self.begun
+        TURNS.add(state)
+        SECONDS.observe(seconds, state)
+        first = None if self.first is None else round(self.first * 1000)
+        log_activity(
+            "turn", f"turn {state}", state=state, took_ms=round(seconds * 1000), first_token_ms=first
+        )
