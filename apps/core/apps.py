@@ -18,7 +18,6 @@ class CoreConfig(AppConfig):
         from apps.core.purging import remains
         from apps.core.purging.places import purge_parts
         from apps.core.registries import account_deleters, batch_deleters
-        from apps.core.traces import check_traces
 
         register_check("database", health.check_database, essential=True)
         register_check("data directory", health.check_data_directory, essential=True)
@@ -27,7 +26,7 @@ class CoreConfig(AppConfig):
         register_check("worker", worker.check_worker)
         register_check("processes", health.check_processes)
         if settings.IZZY_OTEL_ENDPOINT:
-            register_check("traces", check_traces)
+            register_check("traces", health.check_traces)
         register_sweep("heartbeat", worker.beat, worker.HEARTBEAT_EVERY)
         register_sweep("purged from the disk", remains.sweep, timedelta(seconds=15))
         # By its name the first of them: once rows are gone nobody knows any more whose the log's entries were about.

@@ -20,6 +20,7 @@ from django.db import DatabaseError, connection, transaction
 from django.db.migrations.executor import MigrationExecutor
 from django.utils import timezone
 
+from apps.core import traces
 from apps.core.db.pool import database_file
 from apps.core.db.troubles import NOT_SET_UP, Trouble, explain, stale_message
 from apps.core.http.addresses import AddressRefused, private_hosts
@@ -215,6 +216,14 @@ def check_redis() -> CheckResult:
             False, f"Redis does not answer: {error}.", "Look at REDIS_URL, or leave it empty."
         )
     return CheckResult(True, "Redis answers.")
+
+
+def check_traces() -> CheckResult:
+    """Where IZZY_OTEL_ENDPOINT is set, the optional part that sends traces is there."""
+    if traces.missing():
+        hint = "Install it with `make extra NAME=otel`."
+        return CheckResult(False, "IZZY_OTEL_ENDPOINT is set, but OpenTelemetry is missing.", hint)
+    return CheckResult(True, "Traces go to IZZY_OTEL_ENDPOINT.")
 
 
 def process_ended(name: str, reason: str) -> None:

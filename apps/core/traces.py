@@ -16,7 +16,6 @@ from typing import Any, Literal, ParamSpec, Self, TypeVar
 
 from django.conf import settings
 
-from apps.core.health import CheckResult
 from apps.core.log_ids import log_ids_now
 
 logger = logging.getLogger(__name__)
@@ -25,7 +24,6 @@ P = ParamSpec("P")
 T = TypeVar("T")
 SDK = "opentelemetry.sdk.trace"
 EXPORTER = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
-INSTALL = "Install it with `make extra NAME=otel`."
 Value = str | int | float | bool | list[str]
 Kind = Literal["INTERNAL", "SERVER", "CLIENT"]
 _tracer: Any = None
@@ -191,10 +189,3 @@ def missing() -> bool:
         return any(importlib.util.find_spec(name) is None for name in (SDK, EXPORTER))
     except ModuleNotFoundError:
         return True
-
-
-def check_traces() -> CheckResult:
-    """Health check, where an endpoint is set: the part that sends spans is there."""
-    if missing():
-        return CheckResult(False, "IZZY_OTEL_ENDPOINT is set, but OpenTelemetry is missing.", INSTALL)
-    return CheckResult(True, "Traces go to IZZY_OTEL_ENDPOINT.")

@@ -57,12 +57,11 @@ from apps.chat.summary.services import (
 )
 from apps.chat.turns.queue import INTERRUPTION, Work, conversation_release, opening_message, work_next
 from apps.chat.turns.store import EventLog, TurnOutcome, message_append, stopped, turn_finish
-from apps.chat.turns.watch import TurnWatch
+from apps.chat.turns.watch import TurnWatch, turn_watched
 from apps.core.db.pool import in_db, settled
 from apps.core.ids import parse_id
 from apps.core.jobs.leases import LeaseLost
-from apps.core.log_ids import log_ids, log_ids_add
-from apps.core.traces import span
+from apps.core.log_ids import log_ids_add
 from apps.memory.notes.changes import cycle_advance
 from apps.memory.recall.block import Surfaced
 from apps.memory.recall.injection import still_shown, surface
@@ -180,7 +179,6 @@ class RunningTurn:
     """A turn in the loop, whose `TurnStore` it is: each message is committed together with the events before it."""
 
     turn_id: UUID
-    resumed: bool
     log: EventLog
     watch: TurnWatch
     turn: Turn = field(init=False)  # its row, once it is prepared
@@ -195,8 +193,7 @@ class RunningTurn:
 
     def emit(self, event: Event) -> None:
         """Logs an event and sends it on at once."""
-        if isinstance(event, TextDelta):
-            self.watch.spoke()
+        self.watch.saw(event)
         self.log.emit(LoggedEvent.of(self.turn_id, event))
 
     async def save_assistant(self, blocks: list[dict[str, Any]], stop_reason: str, round: int) -> None:
@@ -211,7 +208,7 @@ class RunningTurn:
 
     async def run(self) -> TurnOutcome:
         """Runs to the end. Cancellation and LeaseLost pass through; every other failure becomes an outcome."""
-        if not self.resumed:
+        if not self.watch.resumed:
             self.emit(TurnStarted())
         prepared = await in_db(turn_prepare, self.turn_id)
         self.loop = prepared.state
@@ -219,7 +216,7 @@ class RunningTurn:
         log_ids_add(user=turn.user_id)
         if turn.said:
             return await self._say(turn.said)
-        if turn.memories and not self.resumed:
+        if turn.memories and not self.watch.resumed:
             self.emit(MemoryContext(turn.memories, turn.memory_tokens))
         if prepared.too_long:
             self.loop = await self._shorter(self.loop, Need.LIMIT) or self.loop
@@ -309,8 +306,8 @@ class Actor:
                 self.news.clear()
                 work = await self._work(None)
                 if work.turn_id is not None:
-                    with log_ids(turn=work.turn_id, conversation=self.conversation_id), span("turn"):
-                        await self._run_turn(work.turn_id, resumed=work.resumed)
+                    with turn_watched(self.conversation_id, work.turn_id, work.resumed) as watch:
+                        await self._run_turn(work.turn_id, watch)
                 elif self.news.is_set():
                     continue
                 elif self._extra:
@@ -349,9 +346,8 @@ class Actor:
                 await self.log.write()
         return work
 
-    async def _run_turn(self, turn_id: UUID, *, resumed: bool) -> None:
-        watch = TurnWatch(resumed)
-        turn = RunningTurn(turn_id=turn_id, resumed=resumed, log=self.log, watch=watch)
+    async def _run_turn(self, turn_id: UUID, watch: TurnWatch) -> None:
+        turn = RunningTurn(turn_id=turn_id, log=self.log, watch=watch)
         task = asyncio.ensure_future(turn.run())
         try:
             outcome = await self._outcome(task, turn)

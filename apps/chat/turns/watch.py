@@ -1,10 +1,15 @@
 """What a turn leaves behind for those who run Izzy: its figures, and a line of the log when it has ended."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
+from uuid import UUID
 
-from apps.core.log_ids import log_activity
+from apps.agent.turn.events import Event, TextDelta
+from apps.core.log_ids import log_activity, log_ids
 from apps.core.metrics.base import SLOW, counter, histogram
+from apps.core.traces import span
 
 TURNS = counter("izzy_turns_total", "Turns that came to rest, by the state they are in then.", "state")
 SECONDS = histogram(
@@ -28,9 +33,9 @@ class TurnWatch:
     begun: float = field(default_factory=perf_counter)
     first: float | None = None
 
-    def spoke(self) -> None:
-        """The first text has come."""
-        if self.first is None:
+    def saw(self, event: Event) -> None:
+        """Notes when the first text comes."""
+        if self.first is None and isinstance(event, TextDelta):
             self.first = perf_counter() - self.begun
             if not self.resumed:
                 FIRST.observe(self.first)
@@ -43,3 +48,10 @@ class TurnWatch:
         log_activity(
             "turn", f"turn {state}", state=state, took_ms=round(seconds * 1000), first_token_ms=first
         )
+
+
+@contextmanager
+def turn_watched(conversation_id: UUID, turn_id: UUID, resumed: bool) -> Iterator[TurnWatch]:
+    """While a turn runs: what is logged carries its ids, and its model and tool calls are part of its span."""
+    with log_ids(turn=turn_id, conversation=conversation_id), span("turn"):
+        yield TurnWatch(resumed)
