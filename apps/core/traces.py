@@ -7,7 +7,6 @@ tenth of a microsecond, and nothing of OpenTelemetry is imported.
 import importlib
 import importlib.util
 import logging
-import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from functools import wraps
@@ -167,9 +166,11 @@ def traces_open(role: str) -> None:
     sdk = importlib.import_module(SDK)
     export = importlib.import_module("opentelemetry.sdk.trace.export")
     resources = importlib.import_module("opentelemetry.sdk.resources")
-    named = {"service.name": os.environ.get("OTEL_SERVICE_NAME") or "izzy", "izzy.role": role}
+    named = resources.Resource.create({"service.name": "izzy", "izzy.role": role})
+    # What OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES say counts more.
+    named = named.merge(resources.OTELResourceDetector().detect())
     # Not the global provider: libraries would write spans of their own into it, some with what was said.
-    _provider = sdk.TracerProvider(resource=resources.Resource.create(named))
+    _provider = sdk.TracerProvider(resource=named)
     send = exporter.OTLPSpanExporter(endpoint=f"{settings.IZZY_OTEL_ENDPOINT}/v1/traces")
     _provider.add_span_processor(export.BatchSpanProcessor(send))
     _tracer = _provider.get_tracer("izzy")

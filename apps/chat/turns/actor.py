@@ -61,7 +61,6 @@ from apps.chat.turns.watch import TurnWatch, turn_watched
 from apps.core.db.pool import in_db, settled
 from apps.core.ids import parse_id
 from apps.core.jobs.leases import LeaseLost
-from apps.core.log_ids import log_ids_add
 from apps.memory.notes.changes import cycle_advance
 from apps.memory.recall.block import Surfaced
 from apps.memory.recall.injection import still_shown, surface
@@ -213,7 +212,7 @@ class RunningTurn:
         prepared = await in_db(turn_prepare, self.turn_id)
         self.loop = prepared.state
         turn = self.turn = prepared.turn
-        log_ids_add(user=turn.user_id)
+        self.watch.of(turn.user_id)
         if turn.said:
             return await self._say(turn.said)
         if turn.memories and not self.watch.resumed:

@@ -7,7 +7,7 @@ from time import perf_counter
 from uuid import UUID
 
 from apps.agent.turn.events import Event, TextDelta
-from apps.core.log_ids import log_activity, log_ids
+from apps.core.log_ids import log_activity, log_ids, log_ids_add
 from apps.core.metrics.base import SLOW, counter, histogram
 from apps.core.traces import span
 
@@ -32,6 +32,10 @@ class TurnWatch:
     resumed: bool
     begun: float = field(default_factory=perf_counter)
     first: float | None = None
+
+    def of(self, user_id: UUID) -> None:
+        """Says whose turn it is, once that is read."""
+        log_ids_add(user=user_id)
 
     def saw(self, event: Event) -> None:
         """Notes when the first text comes."""
