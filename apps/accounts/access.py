@@ -110,9 +110,10 @@ def authenticate_bearer(header: str) -> APIToken:
         .filter(user__is_active=True, revoked_at=None)
         .exclude(expires_at__lte=now)
     )
-    token = valid.select_related("user__preferences").filter(digest=token_digest(secret)).first()
-    if token is None:
-        raise NotAuthenticated("This API token is unknown, expired or revoked.")
+    try:
+        token = valid.select_related("user__preferences").get(digest=token_digest(secret))
+    except APIToken.DoesNotExist:
+        raise NotAuthenticated("This API token is unknown, expired or revoked.") from None
     log_ids_add(user=token.user_id)
     if token.last_used_at is None or now - token.last_used_at > LAST_USED_STEP:
         try:

@@ -74,19 +74,21 @@ def block_for(
     recent_texts: Sequence[str],
     *,
     shown: Iterable[Mapping[str, Any]] = (),
+    texts: Mapping[UUID, str] | None = None,
     conversation_id: UUID | None = None,
     record: bool = True,
     use_memory: bool | None = None,
 ) -> Block:
     """The notes to bring up beside those that `shown` has; empty for users who switched memory off: `use_memory`, where that is known.
 
-    `conversation_id` is where the session's own words are kept. Without `record` the notes do not count as brought up.
+    `texts` are those of the notes in `shown`, where they have been read already. `conversation_id` is where the session's own
+    words are kept. Without `record` the notes do not count as brought up.
     """
     if use_memory is None:
         use_memory = preferences_for(user_id).use_memory
     if not use_memory:
         return Block()
-    now, known = timezone.now(), _known(user_id, list(shown))
+    now, known = timezone.now(), _known(user_id, list(shown), texts)
     with precompute():  # both look for the same
         standing, items = worth_bringing_up(
             user_id, recent_texts, exclude_ids=known, now=now, explain=False
@@ -118,10 +120,12 @@ def block_again(user_id: UUID, shown: Sequence[Mapping[str, Any]]) -> Block:
     return _framed(compose(again, standing, now=now, budget=BUDGET_TOKENS - ELEMENT_TOKENS))
 
 
-def _known(user_id: UUID, shown: list[Mapping[str, Any]]) -> Collection[UUID]:
+def _known(
+    user_id: UUID, shown: list[Mapping[str, Any]], texts: Mapping[UUID, str] | None
+) -> Collection[UUID]:
     words = {parse_id(item["id"]) for item in shown if "source" in item}
     notes = [item for item in shown if "source" not in item]
-    return (still_shown(user_id, notes) if notes else set()) | words
+    return (still_shown(user_id, notes, texts) if notes else set()) | words
 
 
 def _framed(surfaced: Surfaced) -> Block:

@@ -39,8 +39,8 @@ QUERY_CHARS = 4_000
 class Plan:
     """A request's share in memory: the blocks it gets, and what it leaves there.
 
-    `stored` are the blocks by the place of their message, `shown` what stands in them. `session` is None where it is new;
-    then `copies` are the turns that it takes over from the one that it forks off.
+    `stored` are the blocks by the place of their message, `shown` what stands in them, `notes` how the notes among it read now.
+    `session` is None where it is new; then `copies` are the turns that it takes over from the one that it forks off.
     """
 
     token: APIToken
@@ -51,6 +51,7 @@ class Plan:
     session: ClientSession | None
     stored: Mapping[int, str]
     shown: Sequence[dict[str, Any]]
+    notes: Mapping[UUID, str]
     wants_block: bool
     captures: bool
     tainted: bool
@@ -74,21 +75,18 @@ def plan_of(token: APIToken, body: MessagesBody, headers: Mapping[bytes, bytes])
     if place is None or not body.messages[place].content:
         return None
     client, name = _named(headers)
-    session, upto = _session(token, body, client, name)
-    turns = {turn.key: turn for turn in session.turns.filter(position__lte=upto)} if session else {}
-    if session is not None and upto < len(body.messages) and not name and not body.previous_reply:
-        session = session if _is_newest(session, upto) else None
+    session, turns = _session(token, body, client, name)
     known = {at: turns[key] for at, key in body.keys.items() if key in turns}
-    _clean(token.user_id, [turn for turn in known.values() if turn.block])
+    # Where it names the answer before, the endpoint holds the turns before.
+    replayed = turns.values() if body.previous_reply else known.values()
+    blocks = [turn for turn in replayed if turn.block]
+    notes = _clean(token.user_id, blocks)
     typed_at = last_typed(body)
     looked_for = any(
         turn.surfaced for at, turn in known.items() if typed_at is not None and at >= typed_at
     )
     injects = token.proxy_memory in {ProxyMemory.BOTH, ProxyMemory.INJECT} and _may(token, Scope.READ)
     captures = token.proxy_memory in {ProxyMemory.BOTH, ProxyMemory.CAPTURE} and _may(token, Scope.WRITE)
-    shown = [entry for turn in known.values() if turn.block for entry in turn.shown]
-    if body.previous_reply:  # the endpoint holds the turns before
-        shown = [entry for turn in turns.values() for entry in turn.shown]
     return Plan(
         token=token,
         body=body,
@@ -97,7 +95,8 @@ def plan_of(token: APIToken, body: MessagesBody, headers: Mapping[bytes, bytes])
         name=name,
         session=session,
         stored={at: turn.block for at, turn in known.items() if turn.block},
-        shown=shown,
+        shown=[entry for turn in blocks for entry in turn.shown],
+        notes=notes,
         wants_block=injects and typed_at is not None and not looked_for,
         captures=captures,
         tainted=holds_others_words(body),
@@ -112,6 +111,7 @@ def new_block(plan: Plan) -> Block:
         plan.token.user_id,
         plan.texts,
         shown=plan.shown,
+        texts=plan.notes,
         conversation_id=plan.session.conversation_id if plan.session else None,
         record=False,
         use_memory=uses_memory(plan.token.user),
@@ -200,48 +200,55 @@ def _may(token: APIToken, scope: Scope) -> bool:
 
 def _session(
     token: APIToken, body: MessagesBody, client: str, name: str
-) -> tuple[ClientSession | None, int]:
-    """The session, and up to how many messages the request agrees with it."""
-    whole = len(body.messages)
+) -> tuple[ClientSession | None, dict[str, ProxyTurn]]:
+    """The session (None where it begins with this request), and by their keys the turns that the request agrees with."""
+    own = ProxyTurn.objects.owned_by(token.user_id).select_related("session").order_by()
+    own = own.defer("session__shown", "session__prompts")
     if name:
-        sessions = ClientSession.objects.for_user(token.user_id).filter(
-            surface=ClientSession.Surface.PROXY, client=client, key=_key(name, token)
-        )
-        return sessions.first(), _ALL
-    turns = ProxyTurn.objects.owned_by(token.user_id).filter(session__token=token)
+        named = {"surface": ClientSession.Surface.PROXY, "client": client, "key": _key(name, token)}
+        of_it = {f"session__{field}": value for field, value in named.items()}
+        turns = {turn.key: turn for turn in own.filter(session__user=token.user_id, **of_it)}
+        if turns:
+            return next(iter(turns.values())).session, turns
+        return ClientSession.objects.for_user(token.user_id).filter(**named).first(), {}
+    of_token = own.filter(session__token=token)
     if body.previous_reply:
-        found = turns.filter(reply_id=body.previous_reply[:128]).select_related("session").first()
-        return (found.session, _ALL) if found else (None, 0)
-    rows = turns.filter(chain__in=body.chains).select_related("session").order_by("-position", "pk")
-    turn = rows.first()
-    if turn is None:
-        return None, 0
-    is_first = turn.position == whole and all(one.role != "assistant" for one in body.messages)
-    if is_first and timezone.now() - turn.created_at > BEGUN_ANEW:
-        return None, 0
-    return turn.session, turn.position
+        found = of_token.filter(reply_id=body.previous_reply[:128]).order_by("pk").first()
+        return (found.session, _by_key(found.session)) if found else (None, {})
+    newest = of_token.filter(chain__in=body.chains).order_by("-position", "pk").first()
+    if newest is None:
+        return None, {}
+    whole = len(body.messages)
+    is_first = newest.position == whole and all(one.role != "assistant" for one in body.messages)
+    if is_first and timezone.now() - newest.created_at > BEGUN_ANEW:
+        return None, {}
+    turns = _by_key(newest.session)
+    agreed = {key: turn for key, turn in turns.items() if turn.position <= newest.position}
+    # What goes on from an older request than the newest is a fork.
+    is_fork = newest.position < whole and len(agreed) < len(turns)
+    return None if is_fork else newest.session, agreed
 
 
-_ALL = 2**31 - 1
+def _by_key(session: ClientSession) -> dict[str, ProxyTurn]:
+    return {turn.key: turn for turn in session.turns.order_by()}
 
 
-def _is_newest(session: ClientSession, position: int) -> bool:
-    """Whether nothing came in the session after the request of so many messages; what goes on from an older one is a fork."""
-    return not session.turns.filter(position__gt=position).exists()
+def _clean(user_id: UUID, turns: Collection[ProxyTurn]) -> dict[UUID, str]:
+    """Takes lines out of blocks whose notes or messages were deleted since, for good: their bytes stay the same from then on.
 
-
-def _clean(user_id: UUID, turns: Collection[ProxyTurn]) -> None:
-    """Takes lines out of blocks whose notes or messages were deleted since, for good: their bytes stay the same from then on."""
+    Returns the texts of the notes that are there.
+    """
     entries = [entry for turn in turns for entry in turn.shown]
     notes = {parse_id(entry["id"]) for entry in entries if "source" not in entry}
     words = {parse_id(entry["id"]) for entry in entries if "source" in entry}
-    kept = Memory.objects.owned_by(user_id).filter(pk__in=notes).exclude(status=Status.DELETED)
-    there = set(kept.values_list("pk", flat=True))
+    rows = Memory.objects.owned_by(user_id).filter(pk__in=notes).exclude(status=Status.DELETED)
+    texts = dict(rows.values_list("pk", "content")) if notes else {}
+    there = set(texts)
     if words:
         messages = Message.objects.owned_by(user_id).filter(pk__in=words, conversation__deleted_at=None)
         there |= set(messages.values_list("pk", flat=True))
     if there >= notes | words:
-        return
+        return texts
     for turn in turns:
         stays = [parse_id(entry["id"]) in there for entry in turn.shown]
         if not all(stays):
@@ -250,6 +257,7 @@ def _clean(user_id: UUID, turns: Collection[ProxyTurn]) -> None:
                 [entry for entry, kept in zip(turn.shown, stays, strict=True) if kept],
             )
             turn.save(update_fields=["block", "shown"])
+    return texts
 
 
 def _without(block: str, stays: Sequence[bool]) -> str:

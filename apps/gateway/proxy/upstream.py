@@ -45,8 +45,10 @@ def upstream_of(
     ProxyError (401) where neither the client nor the instance has a key, (403) for what the instance's key does not do.
     """
     endpoint = None if credentials.own_key else current_endpoint()
-    known = endpoint.base_url if endpoint else secret_get("anthropic_base_url").rstrip("/")
-    base = httpx.URL(without_user(settings.IZZY_PROXY_UPSTREAM or known or ANTHROPIC_URL))
+    known = settings.IZZY_PROXY_UPSTREAM
+    if not known:
+        known = endpoint.base_url if endpoint else secret_get("anthropic_base_url").rstrip("/")
+    base = httpx.URL(without_user(known or ANTHROPIC_URL))
     target = base.raw_path.rstrip(b"/") + raw_path + (b"?" + query if query else b"")
     url = base.copy_with(raw_path=target)
     official = url.host == urlsplit(ANTHROPIC_URL).hostname

@@ -126,20 +126,26 @@ def surfaced_record(*, user_id: UUID, surfaced: Surfaced) -> None:
     access_record(user_id=user_id, memory_ids=list(notes))
 
 
-def still_shown(user_id: UUID, items: Iterable[Mapping[str, Any]]) -> set[UUID]:
+def still_shown(
+    user_id: UUID, items: Iterable[Mapping[str, Any]], texts: Mapping[UUID, str] | None = None
+) -> set[UUID]:
     """The notes among a conversation's surfaced items (`SurfacedNote.to_json`) that read as they did when shown.
 
-    One that was changed since may be brought up again: the conversation holds its old text.
+    One that was changed since may be brought up again: the conversation holds its old text. `texts` are those of these
+    notes by their ids, where they have been read already.
     """
     shown: dict[UUID, list[str]] = {}
     for item in items:
         shown.setdefault(parse_id(item["id"]), []).append(str(item["text"]))
-    notes = Memory.objects.owned_by(user_id).filter(pk__in=shown).values_list("pk", "content")
+    if texts is None:
+        notes = Memory.objects.owned_by(user_id).filter(pk__in=shown)
+        texts = dict(notes.values_list("pk", "content"))
     return {
         pk
-        for pk, content in notes
+        for pk, before in shown.items()
         # The note's text, or the shortened beginning of one of its passages.
-        if any(text == content or (text.endswith("…") and text[:-1] in content) for text in shown[pk])
+        if (content := texts.get(pk)) is not None
+        and any(text == content or (text.endswith("…") and text[:-1] in content) for text in before)
     }
 
 

@@ -40,18 +40,20 @@ _lock = threading.Lock()
 
 
 @contextmanager
-def index_open(user_id: UUID, *, past: bool = False) -> Iterator[tuple[Head, UserRows] | None]:
+def index_open(
+    user_id: UUID, *, past: bool = False, head: Head | None = None
+) -> Iterator[tuple[Head, UserRows] | None]:
     """The user's index, with everything that was committed before the call; None where nothing is indexed.
 
     With `past` also what documents said before they were changed, which is read for this call alone: to ask for
-    another time is rare, and no other search shall bear it.
+    another time is rare, and no other search shall bear it. `head` is the index's head where it was read a moment ago.
 
     Nobody else alters or reads it until the block ends.
 
     Inside an open transaction whose changes the shared index does not have, the rows are read for this call alone:
     they may yet be rolled back.
     """
-    head = backend.head(user_id)
+    head = head or backend.head(user_id)
     if head is None:
         yield None
     elif past and Passage.objects.filter(user_id=user_id, past=True).exists():
@@ -63,9 +65,9 @@ def index_open(user_id: UUID, *, past: bool = False) -> Iterator[tuple[Head, Use
 
 
 @contextmanager
-def phrases_open(user_id: UUID) -> Iterator[tuple[Head, Phrases] | None]:
+def phrases_open(user_id: UUID, *, head: Head | None = None) -> Iterator[tuple[Head, Phrases] | None]:
     """The user's occasions, as `index_open` gives the rest: search does without them."""
-    head = backend.head(user_id)
+    head = head or backend.head(user_id)
     if head is None:
         yield None
     else:
@@ -82,6 +84,8 @@ def _opened(head: Head, kind: type[Index]) -> Iterator[Index]:
         _entries.move_to_end(key)
     with entry.lock:
         index = entry.index
+        if index is not None and index.change > head.change:  # somebody was faster
+            head = backend.head(head.user_id) or head
         spaces = (head.owner, head.base, head.side)
         if index is not None and (index.owner, index.base, index.side_space) != spaces:
             index = None

@@ -12,7 +12,7 @@ import numpy as np
 from django.utils import timezone
 from numpy.typing import NDArray
 
-from apps.search.backends import Space, backend
+from apps.search.backends import Head, Space, backend
 from apps.search.documents import Scope
 from apps.search.embedders.base import Matrix
 from apps.search.features import uuid_hash
@@ -77,13 +77,14 @@ def nearest(
     side: Matrix | None = None,
     top_k: int = 200,
     scope: Scope = EVERYTHING,
+    head: Head | None = None,
 ) -> Nearest:
     """The user's occasions within a scope that are nearest to any of some clauses, about `top_k`, with their exact cosines.
 
     `base` and `side` are the clauses' unit vectors in the two spaces, a row each; None where a space cannot tell
-    (`spaces.base_query`, `spaces.side_vectors`). Only documents that are valid now are found.
+    (`spaces.base_query`, `spaces.side_vectors`). Only documents that are valid now are found. `head` as in `index_open`.
     """
-    with phrases_open(user_id) as opened:
+    with phrases_open(user_id, head=head) as opened:
         if opened is None or not opened[1].living:
             return NOTHING
         head, phrases = opened

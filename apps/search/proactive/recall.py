@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from apps.core.db.writing import once
 from apps.core.metrics.base import histogram
 from apps.core.traces import traced
-from apps.search.backends import Head
+from apps.search.backends import Head, backend
 from apps.search.causes import explained
 from apps.search.documents import Causes, Hit, Scope
 from apps.search.embedders.base import Matrix, QueryWeights
@@ -164,13 +164,14 @@ def scores_of(seen: Observed) -> NDArray[np.float64]:
 
 def observe(user_id: UUID, talk: Sequence[str], scope: Scope) -> Observed | None:
     """The evidence for the documents within a scope; None where there is nothing to look for or in."""
-    question = once(_question, user_id, tuple(talk))
-    if question is None:
+    head = backend.head(user_id)
+    question = once(_question, head, tuple(talk)) if head is not None else None
+    if head is None or question is None:
         return None
     everything = replace(scope, exclude_ids=())
     base, side = question.base, question.side
-    occasions = nearest(user_id, base=base, side=side, top_k=NEAREST, scope=everything)
-    with index_open(user_id) as opened:
+    occasions = nearest(user_id, base=base, side=side, top_k=NEAREST, scope=everything, head=head)
+    with index_open(user_id, head=head) as opened:
         if opened is None:
             return None
         rows, now = opened[1], timezone.now()
@@ -210,13 +211,13 @@ class _Question:
     against: Floats
 
 
-def _question(user_id: UUID, talk: Sequence[str]) -> _Question | None:
+def _question(head: Head, talk: Sequence[str]) -> _Question | None:
     if not talk or not talk[-1].strip():
         return None
-    with index_open(user_id) as opened:
+    with index_open(head.user_id, head=head) as opened:
         if opened is None or not opened[1].living:
             return None
-        head, languages = opened[0], opened[1].languages_of(talk[-1])
+        languages = opened[1].languages_of(talk[-1])
     gist = gist_of(talk, languages)
     if not gist.words:
         return None
