@@ -29,6 +29,8 @@ from apps.gateway.surfacing import Block
 logger = logging.getLogger(__name__)
 MEMORY_SECONDS = 0.150
 """Looking for notes may take so long; after that the request goes on without."""
+STORE_SECONDS = 0.050
+"""A turn is stored so soon, whether the upstream answers or not: the request may be sent again."""
 
 _afterwards: dict[UUID, dict[asyncio.Task[None], UUID | None]] = {}
 """By user, what is still being stored of their answers, and in which session: who asks in another one is to find it."""
@@ -68,6 +70,7 @@ class _Exchange:
     send: Any
     started: bool = False
     begun: float = field(default_factory=time.monotonic)
+    answers: asyncio.Event = field(default_factory=asyncio.Event)  # is set when the first byte has gone to the client
 
     async def read(self) -> Incoming | None:
         """The request; None where the client has gone. ProxyError for what is refused before anything is looked up."""
@@ -131,7 +134,8 @@ class _Exchange:
                 body = plan.body.with_blocks(texts) if texts else body
                 if not prepared.counts:
                     session_id = plan.session.pk if plan.session else None
-                    storing = _later(prepared.token.user_id, _stored(plan, block), session_id=session_id)
+                    work = _stored(plan, block, after=self.answers)
+                    storing = _later(prepared.token.user_id, work, session_id=session_id)
             await self._relay(incoming.method, prepared, body, storing)
         except ProxyError as error:
             await self.refuse(error)
@@ -160,12 +164,15 @@ class _Exchange:
                     if first_byte is None:
                         first_byte = self._elapsed()
                     await self.send({"type": "http.response.body", "body": data, "more_body": True})
+                    self.answers.set()
                     if answer is not None:
                         answer.feed(data)
+            self.answers.set()
             if storing is not None:
                 await asyncio.wait({storing})  # who goes on from this answer finds it stored
             await self.send({"type": "http.response.body", "body": b""})
         finally:
+            self.answers.set()
             if answer is not None:
                 answer.end()
                 work = _finished(prepared, answer, storing, self._elapsed(), first_byte)
@@ -232,7 +239,13 @@ async def _settled(plan: Plan) -> None:
         await asyncio.wait(others, timeout=MEMORY_SECONDS)
 
 
-async def _stored(plan: Plan, block: Block | None) -> None:
+async def _stored(plan: Plan, block: Block | None, *, after: asyncio.Event) -> None:
+    """Stores the turn, when the answer has begun or has been waited for a moment: not in its way."""
+    try:
+        async with asyncio.timeout(STORE_SECONDS):
+            await after.wait()
+    except TimeoutError:
+        pass
     try:
         await in_db(turn_store, plan, block)
     except Exception:

@@ -202,16 +202,14 @@ def _session(
     token: APIToken, body: MessagesBody, client: str, name: str
 ) -> tuple[ClientSession | None, dict[str, ProxyTurn]]:
     """The session (None where it begins with this request), and by their keys the turns that the request agrees with."""
-    own = ProxyTurn.objects.owned_by(token.user_id).select_related("session").order_by()
-    own = own.defer("session__shown", "session__prompts")
     if name:
-        named = {"surface": ClientSession.Surface.PROXY, "client": client, "key": _key(name, token)}
-        of_it = {f"session__{field}": value for field, value in named.items()}
-        turns = {turn.key: turn for turn in own.filter(session__user=token.user_id, **of_it)}
-        if turns:
-            return next(iter(turns.values())).session, turns
-        return ClientSession.objects.for_user(token.user_id).filter(**named).first(), {}
-    of_token = own.filter(session__token=token)
+        named = ClientSession.objects.for_user(token.user_id).filter(
+            surface=ClientSession.Surface.PROXY, client=client, key=_key(name, token)
+        )
+        session = next(iter(named.order_by()), None)
+        return session, _by_key(session) if session else {}
+    of_token = ProxyTurn.objects.owned_by(token.user_id).filter(session__token=token)
+    of_token = of_token.select_related("session")
     if body.previous_reply:
         found = of_token.filter(reply_id=body.previous_reply[:128]).order_by("pk").first()
         return (found.session, _by_key(found.session)) if found else (None, {})
@@ -230,7 +228,8 @@ def _session(
 
 
 def _by_key(session: ClientSession) -> dict[str, ProxyTurn]:
-    return {turn.key: turn for turn in session.turns.order_by()}
+    rows = session.turns.order_by().only("session", "key", "position", "block", "shown", "surfaced")
+    return {turn.key: turn for turn in rows}
 
 
 def _clean(user_id: UUID, turns: Collection[ProxyTurn]) -> dict[UUID, str]:

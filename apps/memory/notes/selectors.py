@@ -66,12 +66,20 @@ def memory_get(user_id: UUID, memory_id: UUID, *, lock: bool = False) -> Memory:
     return note
 
 
+_ANY_STANDING = (
+    "SELECT 1 FROM memory_memory WHERE user_id = %s AND category = %s AND status = %s AND deleted_at IS NULL LIMIT 1"
+)
+
+
 def standing_notes(user_id: UUID, *, now: datetime, limit: int) -> list[Memory]:
     """The user's active notes of the category STANDING that hold now, most important and newest first, each with
     `present`; none that repeats what others said."""
+    key = Memory._meta.pk.get_db_prep_value(user_id, connection)
+    with connection.cursor() as cursor:  # before each message, and most people have none
+        cursor.execute(_ANY_STANDING, [key, STANDING, Status.ACTIVE])
+        if cursor.fetchone() is None:
+            return []
     notes = Memory.objects.for_user(user_id).filter(category=STANDING, status=Status.ACTIVE)
-    if not notes.exists():  # before each message: most people have none
-        return []
     notes = with_present_priority(user_id, notes.filter(holds_at(now)).exclude(trust=Trust.UNTRUSTED))
     return list(notes.order_by("-importance", "-created_at", "-pk")[:limit])
 

@@ -1,12 +1,13 @@
 """Automatic injection: which notes a chat turn brings up by itself, within a token budget, or none at all."""
 
+import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q
+from django.db import connection
 from django.utils import timezone
 
 from apps.core.ids import parse_id
@@ -39,6 +40,7 @@ THRESHOLD = 0.45
 RECENT_TEXTS = 3
 CANDIDATES = 40
 NEWEST_WINDOWS = 20  # that nobody has read
+NIL = UUID(int=0)
 LEAST_RELEVANCE = THRESHOLD * 3 / 5  # needed even by a note of importance 5
 
 FRESH = timedelta(days=7)
@@ -149,16 +151,24 @@ def still_shown(
     }
 
 
+_UNREAD = (
+    "SELECT segments FROM memory_capturewindow WHERE user_id = %s AND state IN (%s, %s) "
+    "AND conversation_id <> %s ORDER BY id DESC LIMIT %s"
+)
+
+
 def unread_scope(
     user_id: UUID, *, other_than: UUID | None, exclude_ids: Collection[UUID] = ()
 ) -> Scope | None:
     """Limits a search to the user's own messages in the newest windows that nobody has read, of all conversations but one;
     None where there are none. A message that quotes others is left out."""
-    rows = CaptureWindow.objects.for_user(user_id).filter(
-        state__in=[WindowState.WAITING, WindowState.GAVE_UP]
+    user, conversation = (
+        CaptureWindow._meta.pk.get_db_prep_value(one, connection) for one in (user_id, other_than or NIL)
     )
-    rows = rows.filter(~Q(conversation_id=other_than)) if other_than else rows
-    found = rows.order_by("-id").values_list("segments", flat=True)[:NEWEST_WINDOWS]
+    states = [WindowState.WAITING, WindowState.GAVE_UP]
+    with connection.cursor() as cursor:  # before each message: the ORM takes ten times as long
+        cursor.execute(_UNREAD, [user, *states, conversation, NEWEST_WINDOWS])
+        found = [json.loads(row[0]) for row in cursor.fetchall()]
     segments = [segment for segments in found for segment in segments]
     others = {one["message"] for one in segments if one["trust"] != Trust.USER}
     own = {UUID(one["message"]) for one in segments if not one["seen"] and one["message"] not in others}
