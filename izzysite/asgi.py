@@ -19,11 +19,12 @@ from apps.chat.consumers import websocket_urlpatterns  # noqa: E402
 from apps.chat.stream.limits import SOCKETS_PER_ADDRESS, SocketsAtOnce  # noqa: E402
 from apps.chat.turns.scheduler import WithRunner  # noqa: E402
 from apps.core.http.clients import peer_ip  # noqa: E402
-from apps.core.http.edge import body_limit  # noqa: E402
+from apps.core.http.edge import MESSAGES_PREFIX, body_limit  # noqa: E402
 from apps.core.http.observed import Observed  # noqa: E402
+from apps.gateway.mcp.http import PATH as MCP_PATH  # noqa: E402
 from apps.gateway.mcp.http import WithMCP  # noqa: E402
 from apps.gateway.proxy.app import MessagesProxy  # noqa: E402
-from izzysite.asgi_parts import BodyLimit, HeadWithoutBody, Lifespan, StaticFiles  # noqa: E402
+from izzysite.asgi_parts import BodyLimit, HeadWithoutBody, HttpsAlone, Lifespan, StaticFiles  # noqa: E402
 
 websocket_router = URLRouter(
     [*websocket_urlpatterns, re_path("", cast("Any", WebsocketDenier.as_asgi()))]
@@ -37,7 +38,11 @@ application = Observed(
         ProtocolTypeRouter(
             {
                 "http": HeadWithoutBody(
-                    MessagesProxy(StaticFiles(BodyLimit(WithMCP(django_application), body_limit)))
+                    HttpsAlone(
+                        MessagesProxy(StaticFiles(BodyLimit(WithMCP(django_application), body_limit))),
+                        MESSAGES_PREFIX,
+                        MCP_PATH,
+                    )
                 ),
                 "websocket": websocket_application,
                 "lifespan": Lifespan(),

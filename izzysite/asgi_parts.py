@@ -3,17 +3,21 @@
 import json
 import os
 from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 from wsgiref.headers import Headers
 
 from django.conf import settings
 from django.contrib.staticfiles.finders import get_finders
+from django.core.exceptions import DisallowedHost
+from django.core.handlers.asgi import ASGIRequest
 from servestatic.asgi import ServeStaticASGI
 from servestatic.responders import NotARegularFileError
 from servestatic.utils import decode_path_info
 
 from apps.core.errors import TooLarge
+from apps.core.http.middleware import https_target
 from apps.core.http.observed import route_found
 
 Message = dict[str, Any]
@@ -65,6 +69,33 @@ class BodyLimit:
         headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
         await send({"type": "http.response.start", "status": error.status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
+
+
+class HttpsAlone:
+    """With an https IZZY_PUBLIC_URL, sends what comes over plain http to applications in front of Django there, as
+    EdgeSecurityMiddleware does behind it. `beginnings` are those of their paths."""
+
+    def __init__(self, application: Any, *beginnings: str) -> None:
+        self.application = application
+        self.beginnings = beginnings
+
+    async def __call__(self, scope: Message, receive: Any, send: Any) -> None:
+        ours = settings.TLS and scope["path"].startswith(self.beginnings)
+        if not ours or not (target := _https_target(scope)):
+            await self.application(scope, receive, send)
+            return
+        status = 301 if scope["method"] in {"GET", "HEAD"} else 308
+        headers = [(b"location", target.encode()), (b"content-length", b"0")]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": b""})
+
+
+def _https_target(scope: Message) -> str:
+    request = ASGIRequest(scope, BytesIO())
+    try:
+        return https_target(request)
+    except DisallowedHost:  # nobody's name: not this machine's own either
+        return f"{settings.IZZY_PUBLIC_URL}{request.get_full_path()}"
 
 
 class HeadWithoutBody:

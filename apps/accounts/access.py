@@ -105,15 +105,11 @@ def authenticate_bearer(header: str) -> APIToken:
     if scheme.lower() != "bearer" or not secret.startswith(TOKEN_PREFIX) or len(secret) > 200:
         raise NotAuthenticated
     now = timezone.now()
-    valid = (
-        APIToken.objects.unscoped()
-        .filter(user__is_active=True, revoked_at=None)
-        .exclude(expires_at__lte=now)
-    )
-    try:
-        token = valid.select_related("user__preferences").get(digest=token_digest(secret))
-    except APIToken.DoesNotExist:
-        raise NotAuthenticated("This API token is unknown, expired or revoked.") from None
+    found = APIToken.objects.unscoped().filter(digest=token_digest(secret))
+    # Ordered by nothing and with no more conditions: to put those into SQL takes longer than all the rest of it.
+    token = next(iter(found.select_related("user__preferences").order_by()), None)
+    if token is None or not token.is_valid_at(now):
+        raise NotAuthenticated("This API token is unknown, expired or revoked.")
     log_ids_add(user=token.user_id)
     if token.last_used_at is None or now - token.last_used_at > LAST_USED_STEP:
         try:

@@ -40,7 +40,7 @@ def secret_get(name: str, *, user_id: UUID | None = None) -> str:
     """The value, or "" where there is none or it was encrypted with another key. The environment wins."""
     if user_id is None and (value := from_environment(name)):
         return value
-    row = _rows(name, user_id).first()
+    row = next(iter(_rows(name, user_id)), None)
     return _decrypt(row) if row else ""
 
 

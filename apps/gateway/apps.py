@@ -6,8 +6,10 @@ from django.apps import AppConfig
 def proxy_warm_up() -> None:
     """Imported when it is called: httpx takes a while."""
     from apps.gateway.proxy.upstream import warm_up
+    from apps.gateway.surfacing import indexes_warm_up
 
     warm_up()
+    indexes_warm_up()
 
 
 class GatewayConfig(AppConfig):

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db import transaction
 from django.utils import timezone
 
 from apps.accounts.selectors import preferences_for
@@ -32,11 +32,14 @@ from apps.memory.recall.injection import (
     unread_words,
     worth_bringing_up,
 )
+from apps.search.index.cache import index_ready
 
 OPENING, CLOSING = "<izzy-memories>", "</izzy-memories>"
 ELEMENT_TOKENS = estimate_tokens(f"{OPENING}\n\n{CLOSING}")
 MOST_SHOWN = 500
 """The number of entries that are kept of what a session has been shown, the newest."""
+RECENT, NEWEST = timedelta(days=3), 200
+"""Sessions that tell whose indexes are loaded when a server starts: how old they may be, and how many are looked at."""
 _TAG = re.compile(r"</?\s*izzy-memories\s*>", re.IGNORECASE)
 
 
@@ -51,22 +54,6 @@ class Block:
     text: str = ""
     tokens: int = 0
     shown: tuple[dict[str, Any], ...] = ()
-
-
-def surface_for(session: ClientSession, recent_texts: Sequence[str]) -> Block:
-    """The notes to bring up now in a program's session that it has not been shown; they count as shown from now on.
-
-    `recent_texts` are what was said last, oldest first, the newest message at the end. Synchronous, inside `in_db`.
-    """
-    block = block_for(
-        session.user_id,
-        recent_texts,
-        shown=session.shown,
-        conversation_id=session.conversation_id,
-    )
-    if block.shown:
-        session_show(session=session, shown=block.shown)
-    return block
 
 
 def block_for(
@@ -156,11 +143,9 @@ def holds_untrusted(shown: Iterable[Mapping[str, Any]]) -> bool:
     return any("untrusted" in item for item in shown)
 
 
-@transaction.atomic
-def session_show(*, session: ClientSession, shown: Iterable[Mapping[str, Any]]) -> None:
-    """Notes what a session has been shown."""
-    row = ClientSession.objects.owned_by(session.user_id).select_for_update().get(pk=session.pk)
-    row.shown = [*row.shown, *map(dict, shown)][-MOST_SHOWN:]
-    row.updated_at = timezone.now()
-    row.save(update_fields=["shown", "updated_at"])
-    session.shown = row.shown
+def indexes_warm_up() -> None:
+    """Loads the indexes of those who used other programs last: their next message has little time to wait for it."""
+    rows = ClientSession.objects.unscoped().filter(updated_at__gt=timezone.now() - RECENT)
+    newest = rows.order_by("-updated_at").values_list("user_id", flat=True)[:NEWEST]
+    for user_id in dict.fromkeys(newest):
+        index_ready(user_id)

@@ -252,6 +252,27 @@ def test_behind_tls_cookies_are_secure_browsers_are_told_to_stay_and_plain_http_
     ]
 
 
+@pytest.mark.parametrize(
+    ("path", "said", "host", "target"),
+    [
+        ("/v1/messages", b"http", b"izzy.example.org", "https://izzy.example.org/v1/messages"),
+        ("/mcp", b"http", b"izzy.example.org", "https://izzy.example.org/mcp"),
+        ("/v1/messages", b"", b"rebound.example", "https://izzy.example.org/v1/messages"),
+        ("/v1/messages", b"https", b"izzy.example.org", None),
+        ("/v1/messages", b"", b"127.0.0.1:8000", None),
+    ],
+)
+async def test_behind_tls_programs_that_speak_plain_http_are_sent_to_https(
+    settings: Settings, path: str, said: bytes, host: bytes, target: str | None
+) -> None:
+    """In front of Django: /v1/ and /mcp are answered before it."""
+    settings.TLS, settings.IZZY_PUBLIC_URL = True, "https://izzy.example.org"
+    told = [(b"x-forwarded-proto", said)] if said else []
+    status, headers, _ = await http(path, [*told, (b"host", host)], [b"{}"])
+    assert headers.get("location") == target
+    assert (status == 308) is (target is not None)
+
+
 def test_the_schema_is_valid_and_made_without_a_warning() -> None:
     call_command("spectacular", "--validate", "--fail-on-warn", "--file", os.devnull)
 
@@ -278,7 +299,10 @@ async def http(
         "path": path,
         "raw_path": path.encode(),
         "query_string": b"",
-        "headers": [(b"host", b"127.0.0.1:8000"), *headers],
+        "headers": [
+            *([] if any(name == b"host" for name, _ in headers) else [(b"host", b"127.0.0.1:8000")]),
+            *headers,
+        ],
         "client": ("127.0.0.1", 50000),
         "server": ("127.0.0.1", 8000),
     }

@@ -21,9 +21,9 @@ class EdgeSecurityMiddleware(SecurityMiddleware):
     """
 
     def process_request(self, request: HttpRequest) -> HttpResponsePermanentRedirect | None:
-        if not settings.TLS or request.path in PROBES or not came_plain(request):
+        target = https_target(request)
+        if not target:
             return None
-        target = settings.IZZY_PUBLIC_URL + request.get_full_path()
         return HttpResponsePermanentRedirect(
             target, preserve_request=request.method not in {"GET", "HEAD"}
         )
@@ -40,6 +40,13 @@ class EdgeSecurityMiddleware(SecurityMiddleware):
         text = "; ".join(f"{directive} {' '.join(sources)}" for directive, sources in policy.items())
         response.headers.setdefault("Content-Security-Policy", text)
         return response
+
+
+def https_target(request: HttpRequest) -> str:
+    """The address to which a request is sent since it came over plain http, "" where it may stay."""
+    if not settings.TLS or request.path in PROBES or not came_plain(request):
+        return ""
+    return f"{settings.IZZY_PUBLIC_URL}{request.get_full_path()}"
 
 
 def came_plain(request: HttpRequest) -> bool:

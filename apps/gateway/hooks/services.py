@@ -88,14 +88,26 @@ def _context(session: ClientSession, event: HookEvent) -> str:
         return ""
     again = _shown_again(session) if any(FORGOTTEN in item for item in session.shown) else ""
     texts = recent_texts(session, prompt, most=RECENT_TEXTS)
-    block = block_for(
-        session.user_id, texts, shown=session.shown, conversation_id=session.conversation_id
-    )
+    proxied, shown = _proxied(session)
+    conversation_id = session.conversation_id or (proxied and proxied.conversation_id)
+    shown = [*session.shown, *shown]
+    block = block_for(session.user_id, texts, shown=shown, conversation_id=conversation_id)
     return "\n".join(filter(None, [again, _shown(session, block, keep=session.shown)]))
 
 
 def _shown_again(session: ClientSession) -> str:
     return _shown(session, block_again(session.user_id, session.shown), keep=[])
+
+
+def _proxied(session: ClientSession) -> tuple[ClientSession | None, list[dict[str, Any]]]:
+    """The session of the same name that goes through the Messages proxy, and what was brought up in it."""
+    key = f"{session.key}@"
+    proxied = ClientSession.objects.for_user(session.user_id).filter(
+        surface=ClientSession.Surface.PROXY, client=session.client, key__startswith=key
+    )
+    found = proxied.order_by("-updated_at").first()
+    blocks = found.turns.exclude(block="").values_list("shown", flat=True) if found else []
+    return found, [entry for shown in blocks for entry in shown]
 
 
 @transaction.atomic

@@ -25,6 +25,7 @@ from apps.gateway.proxy.memory import Plan, new_block, turn_store
 from apps.gateway.proxy.requests import Incoming, Prepared, prepare
 from apps.gateway.proxy.upstream import client, path_check, request_of
 from apps.gateway.surfacing import Block
+from apps.search.index.cache import index_ready
 
 logger = logging.getLogger(__name__)
 MEMORY_SECONDS = 0.150
@@ -70,7 +71,9 @@ class _Exchange:
     send: Any
     started: bool = False
     begun: float = field(default_factory=time.monotonic)
-    answers: asyncio.Event = field(default_factory=asyncio.Event)  # is set when the first byte has gone to the client
+    answers: asyncio.Event = field(
+        default_factory=asyncio.Event
+    )  # is set when the first byte has gone to the client
 
     async def read(self) -> Incoming | None:
         """The request; None where the client has gone. ProxyError for what is refused before anything is looked up."""
@@ -280,6 +283,7 @@ def _keep(prepared: Prepared, answer: Answer, elapsed: int, first_byte: int | No
         )
     if prepared.plan is not None:
         exchange_capture(prepared.plan, answer)
+        index_ready(prepared.token.user_id)  # of what was said; the next request is to find it so
 
 
 def _later(

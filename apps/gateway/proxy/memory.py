@@ -28,6 +28,7 @@ from apps.memory.notes.changes import access_record
 SESSION_HEADERS = ((b"x-izzy-session", ""), (b"x-claude-code-session-id", "claude-code"))
 """Headers that name a session, and the program whose they are."""
 PROXY = "proxy"
+Surface = ClientSession.Surface
 _NAME = re.compile(r"[\x21-\x7e]{1,150}")
 BEGUN_ANEW = timedelta(hours=1)
 """After this time a first message that was sent before begins a conversation of its own: no cache holds the old one."""
@@ -39,7 +40,8 @@ QUERY_CHARS = 4_000
 class Plan:
     """A request's share in memory: the blocks it gets, and what it leaves there.
 
-    `stored` are the blocks by the place of their message, `shown` what stands in them, `notes` how the notes among it read now.
+    `stored` are the blocks by the place of their message, `shown` what stands in them or was shown by the program's hooks in the
+    session of the same name, `notes` how the notes among it read now.
     `session` is None where it is new; then `copies` are the turns that it takes over from the one that it forks off.
     """
 
@@ -49,6 +51,7 @@ class Plan:
     client: str
     name: str  # by which the client calls its session, "" where it does not
     session: ClientSession | None
+    conversation_id: UUID | None  # where what was said before is kept, by the hooks too
     stored: Mapping[int, str]
     shown: Sequence[dict[str, Any]]
     notes: Mapping[UUID, str]
@@ -75,12 +78,13 @@ def plan_of(token: APIToken, body: MessagesBody, headers: Mapping[bytes, bytes])
     if place is None or not body.messages[place].content:
         return None
     client, name = _named(headers)
-    session, turns = _session(token, body, client, name)
+    session, turns, hooks = _session(token, body, client, name)
+    hooked = hooks.shown if hooks else []
     known = {at: turns[key] for at, key in body.keys.items() if key in turns}
     # Where it names the answer before, the endpoint holds the turns before.
     replayed = turns.values() if body.previous_reply else known.values()
     blocks = [turn for turn in replayed if turn.block]
-    notes = _clean(token.user_id, blocks)
+    notes = _clean(token.user_id, blocks, beside=hooked)
     typed_at = last_typed(body)
     looked_for = any(
         turn.surfaced for at, turn in known.items() if typed_at is not None and at >= typed_at
@@ -94,8 +98,9 @@ def plan_of(token: APIToken, body: MessagesBody, headers: Mapping[bytes, bytes])
         client=client,
         name=name,
         session=session,
+        conversation_id=next((one.conversation_id for one in (session, hooks) if one), None),
         stored={at: turn.block for at, turn in known.items() if turn.block},
-        shown=[entry for turn in blocks for entry in turn.shown],
+        shown=[*(entry for turn in blocks for entry in turn.shown), *hooked],
         notes=notes,
         wants_block=injects and typed_at is not None and not looked_for,
         captures=captures,
@@ -112,7 +117,7 @@ def new_block(plan: Plan) -> Block:
         plan.texts,
         shown=plan.shown,
         texts=plan.notes,
-        conversation_id=plan.session.conversation_id if plan.session else None,
+        conversation_id=plan.conversation_id,
         record=False,
         use_memory=uses_memory(plan.token.user),
     )
@@ -158,7 +163,7 @@ def _session_make(plan: Plan) -> ClientSession:
     user_id = plan.token.user_id
     session = session_for(
         user_id=user_id,
-        surface=ClientSession.Surface.PROXY,
+        surface=Surface.PROXY,
         client=plan.client,
         key=_key(plan.name, plan.token) if plan.name else f"chain-{uuid7()}",
         token=plan.token,
@@ -200,31 +205,34 @@ def _may(token: APIToken, scope: Scope) -> bool:
 
 def _session(
     token: APIToken, body: MessagesBody, client: str, name: str
-) -> tuple[ClientSession | None, dict[str, ProxyTurn]]:
-    """The session (None where it begins with this request), and by their keys the turns that the request agrees with."""
+) -> tuple[ClientSession | None, dict[str, ProxyTurn], ClientSession | None]:
+    """The session (None where it begins with this request), by their keys the turns that the request agrees with, and the
+    session of the same name that the program's hooks tell of."""
     if name:
+        wanted = {(Surface.PROXY, _key(name, token)), (Surface.HOOK, name)}
         named = ClientSession.objects.for_user(token.user_id).filter(
-            surface=ClientSession.Surface.PROXY, client=client, key=_key(name, token)
+            surface__in=Surface, client=client, key__in=[key for _, key in wanted]
         )
-        session = next(iter(named.order_by()), None)
-        return session, _by_key(session) if session else {}
+        rows = {row.surface: row for row in named.order_by() if (row.surface, row.key) in wanted}
+        session, hooks = rows.get(Surface.PROXY), rows.get(Surface.HOOK)
+        return session, _by_key(session) if session else {}, hooks
     of_token = ProxyTurn.objects.owned_by(token.user_id).filter(session__token=token)
     of_token = of_token.select_related("session")
     if body.previous_reply:
         found = of_token.filter(reply_id=body.previous_reply[:128]).order_by("pk").first()
-        return (found.session, _by_key(found.session)) if found else (None, {})
+        return (found.session, _by_key(found.session), None) if found else (None, {}, None)
     newest = of_token.filter(chain__in=body.chains).order_by("-position", "pk").first()
     if newest is None:
-        return None, {}
+        return None, {}, None
     whole = len(body.messages)
     is_first = newest.position == whole and all(one.role != "assistant" for one in body.messages)
     if is_first and timezone.now() - newest.created_at > BEGUN_ANEW:
-        return None, {}
+        return None, {}, None
     turns = _by_key(newest.session)
     agreed = {key: turn for key, turn in turns.items() if turn.position <= newest.position}
     # What goes on from an older request than the newest is a fork.
     is_fork = newest.position < whole and len(agreed) < len(turns)
-    return None if is_fork else newest.session, agreed
+    return None if is_fork else newest.session, agreed, None
 
 
 def _by_key(session: ClientSession) -> dict[str, ProxyTurn]:
@@ -232,13 +240,15 @@ def _by_key(session: ClientSession) -> dict[str, ProxyTurn]:
     return {turn.key: turn for turn in rows}
 
 
-def _clean(user_id: UUID, turns: Collection[ProxyTurn]) -> dict[UUID, str]:
+def _clean(
+    user_id: UUID, turns: Collection[ProxyTurn], *, beside: Sequence[dict[str, Any]]
+) -> dict[UUID, str]:
     """Takes lines out of blocks whose notes or messages were deleted since, for good: their bytes stay the same from then on.
 
-    Returns the texts of the notes that are there.
+    Returns the texts of the notes that are there, also of those among what was shown `beside`.
     """
     entries = [entry for turn in turns for entry in turn.shown]
-    notes = {parse_id(entry["id"]) for entry in entries if "source" not in entry}
+    notes = {parse_id(entry["id"]) for entry in [*entries, *beside] if "source" not in entry}
     words = {parse_id(entry["id"]) for entry in entries if "source" in entry}
     rows = Memory.objects.owned_by(user_id).filter(pk__in=notes).exclude(status=Status.DELETED)
     texts = dict(rows.values_list("pk", "content")) if notes else {}

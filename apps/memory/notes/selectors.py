@@ -66,9 +66,7 @@ def memory_get(user_id: UUID, memory_id: UUID, *, lock: bool = False) -> Memory:
     return note
 
 
-_ANY_STANDING = (
-    "SELECT 1 FROM memory_memory WHERE user_id = %s AND category = %s AND status = %s AND deleted_at IS NULL LIMIT 1"
-)
+_ANY_STANDING = "SELECT 1 FROM memory_memory WHERE user_id = %s AND category = %s AND status = %s AND deleted_at IS NULL LIMIT 1"
 
 
 def standing_notes(user_id: UUID, *, now: datetime, limit: int) -> list[Memory]:

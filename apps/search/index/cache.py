@@ -76,6 +76,12 @@ def phrases_open(user_id: UUID, *, head: Head | None = None) -> Iterator[tuple[H
             yield head, phrases
 
 
+def index_ready(user_id: UUID) -> None:
+    """Brings the user's indexes up to date now, so that the next to look does not wait for it."""
+    with phrases_open(user_id), index_open(user_id):
+        pass
+
+
 @contextmanager
 def _opened(head: Head, kind: type[Index]) -> Iterator[Index]:
     key = head.user_id, kind

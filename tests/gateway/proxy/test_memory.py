@@ -2,10 +2,12 @@
 
 import json
 import time
+from collections.abc import Callable
 from typing import Any
 from unittest.mock import patch
 
 import pytest
+from django.test import Client
 
 from apps.accounts.models import User
 from apps.accounts.services import preferences_update
@@ -276,3 +278,24 @@ async def test_the_rows_go_with_the_account(proxy: Proxy, allergy: Memory, alice
     await in_db(alice.delete)
     assert not await ProxyTurn.objects.unscoped().aexists()
     assert not await ClientSession.objects.unscoped().aexists()
+
+
+@pytest.mark.usefixtures("allergy")
+async def test_hooks_and_proxy_in_one_session_bring_a_note_up_once_between_them(
+    proxy: Proxy, alice: User, api: Callable[[User], Client]
+) -> None:
+    def prompted(session: str) -> dict[str, Any]:
+        event = {"session_id": session, "hook_event_name": "UserPromptSubmit", "prompt": ASKS}
+        response = api(alice).post("/api/v1/hooks/claude-code/", event, content_type="application/json")
+        answer: dict[str, Any] = response.json()
+        return answer
+
+    async def asked(session: str) -> list[str]:
+        await proxy.ask(ASKS, headers={"x-claude-code-session-id": session})
+        return blocks_of(proxy.newest[0])
+
+    assert ALLERGY in str(await in_db(prompted, "hooks-first"))
+    assert await asked("hooks-first") == []
+    assert ALLERGY in str(await asked("proxy-first"))
+    assert await in_db(prompted, "proxy-first") == {}
+    assert ALLERGY in str(await asked("another"))
