@@ -89,7 +89,7 @@ def _context(session: ClientSession, event: HookEvent) -> str:
     again = _shown_again(session) if any(FORGOTTEN in item for item in session.shown) else ""
     texts = recent_texts(session, prompt, most=RECENT_TEXTS)
     proxied, shown = _proxied(session)
-    conversation_id = session.conversation_id or (proxied and proxied.conversation_id)
+    conversation_id = session.conversation_id or (proxied.conversation_id if proxied else None)
     shown = [*session.shown, *shown]
     block = block_for(session.user_id, texts, shown=shown, conversation_id=conversation_id)
     return "\n".join(filter(None, [again, _shown(session, block, keep=session.shown)]))

@@ -98,7 +98,9 @@ def plan_of(token: APIToken, body: MessagesBody, headers: Mapping[bytes, bytes])
         client=client,
         name=name,
         session=session,
-        conversation_id=next((one.conversation_id for one in (session, hooks) if one), None),
+        conversation_id=next(
+            (one.conversation_id for one in (session, hooks) if one and one.conversation_id), None
+        ),
         stored={at: turn.block for at, turn in known.items() if turn.block},
         shown=[*(entry for turn in blocks for entry in turn.shown), *hooked],
         notes=notes,
