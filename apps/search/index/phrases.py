@@ -112,6 +112,8 @@ class Phrases:
         if scope.sources is not None:
             codes = [SOURCE_CODES[source] for source in scope.sources]
             mask &= np.isin(self.sources[: self.size], codes)
+            if not mask.any():  # as of messages, which have no occasions
+                return mask
         if scope.only_ids is not None:
             mask &= np.isin(documents, [np.uint64(uuid_hash(one.bytes)) for one in scope.only_ids])
         if scope.exclude_ids:

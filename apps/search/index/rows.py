@@ -198,9 +198,13 @@ class UserRows:
         common = [code.to_bytes(2, "little").rstrip(b"\0").decode("ascii", "replace") for code in codes]
         return sorted(set(common or [detect_language(text)]))
 
-    def cosines(self, query: Floats) -> Floats:
-        """The cosine of each row with a unit query in the base space, (size,)."""
+    def cosines(self, query: Floats, among: Mask | None = None) -> Floats:
+        """The cosine of each row with a unit query in the base space, (size,); where few are asked for `among` them, 0 for the others."""
         vectors = self.vectors[: self.size]
+        if among is not None and np.count_nonzero(among) * FEW < self.size:
+            found = np.zeros(self.size, dtype=np.float32)
+            found[among] = vectors[among] @ query
+            return found
         if self.size < COARSE_FROM or engine() is None:
             return vectors @ query
         if self.coarse is None:
@@ -245,6 +249,8 @@ class UserRows:
         return np.sort(places[places >= 0])
 
 
+FEW = 20
+"""Of one row in so many it is quicker to copy the vectors than to look at all."""
 COARSE_FROM = 20_000
 """Passages from which the copy pays."""
 EXACT = 200  # best rows that are measured exactly

@@ -239,7 +239,8 @@ def _add_likeness(evidence: Floats, rows: UserRows, question: _Question, among: 
     """Fill in how far each row stands out as like the message, or one of its clauses, in both spaces."""
     head = question.head
     embedded = among & rows.embedded[: rows.size]
-    cosines = [rows.cosines(query) for query in question.base] if question.base is not None else []
+    few = among if question.side is None else None  # what the side space predicts needs them all
+    cosines = [rows.cosines(query, few) for query in question.base] if question.base is not None else []
     near = [_of_rows(cosine, cosine[embedded], head.base) for cosine in cosines]
     far: list[Floats] = []
     if question.side is not None and head.side is not None:
@@ -330,10 +331,7 @@ def _add_occasions(
 def _words_of_occasions(texts: Mapping[int, Sequence[str]], question: _Question) -> dict[int, float]:
     """The share that each document's occasions have of the message's words; a word of many documents' occasions tells less."""
     languages = question.languages
-    words = {
-        document: {word for text in each for word in split_words(text)}
-        for document, each in texts.items()
-    }
+    words = {document: set(split_words("\n".join(each))) for document, each in texts.items()}
     everything = list(set().union(*words.values()))
     # All at once: for each phrase by itself it takes several times as long.
     stemmed = zip(*(stems(everything, language) for language in languages), strict=True)
