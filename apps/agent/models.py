@@ -5,7 +5,7 @@ from django.utils import timezone
 
 from apps.agent.tools.base import Tier
 from apps.core.ids import uuid7
-from apps.core.models import UserOwned, choices_checked
+from apps.core.models import OrderedJSONField, UserOwned, choices_checked
 
 SERVER_TIER = "server"
 """Tier of a call that the model's endpoint ran itself; its row is written when it has ended."""
@@ -92,7 +92,7 @@ class ToolCall(UserOwned):
     tier = models.CharField(
         max_length=16, choices=[(tier, tier) for tier in [*map(str, Tier), SERVER_TIER]], blank=True
     )
-    input = models.JSONField(default=dict)
+    input = OrderedJSONField(default=dict)
     state = models.CharField(max_length=16, choices=State, default=State.PENDING)
     waits_for = models.CharField(max_length=16, choices=WaitsFor, default=WaitsFor.NOTHING, blank=True)
     decision = models.CharField(max_length=16, choices=Decision, default=Decision.NONE, blank=True)

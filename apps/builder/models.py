@@ -9,7 +9,7 @@ from django.utils import timezone
 from apps.capabilities.models import Capability
 from apps.core.ids import uuid7
 from apps.core.jobs.leases import Leased
-from apps.core.models import UserOwned, choices_checked
+from apps.core.models import OrderedJSONField, UserOwned, choices_checked
 
 
 class Kind(models.TextChoices):
@@ -50,7 +50,7 @@ class Build(UserOwned, Leased):
     name = models.CharField(max_length=48)
     kind = models.CharField(max_length=16, choices=Kind, default=Kind.NEW)
     description = models.TextField()
-    input_schema = models.JSONField(default=dict)
+    input_schema = OrderedJSONField(default=dict)
     request = models.TextField(blank=True, default="")
     feedback = models.TextField(blank=True, default="")
     execution_id = models.UUIDField(null=True, blank=True)
@@ -161,7 +161,7 @@ class BuilderMessage(UserOwned):
     number = models.PositiveIntegerField()
     direction = models.CharField(max_length=16, choices=Direction)
     type = models.CharField(max_length=16, choices=MessageType)
-    payload = models.JSONField(default=dict)
+    payload = OrderedJSONField(default=dict)
     read = models.BooleanField(default=False)
     created_at = models.DateTimeField(default=timezone.now)
 

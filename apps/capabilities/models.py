@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from apps.core.ids import uuid7
 from apps.core.jobs.leases import Leased
-from apps.core.models import UserOwned, choices_checked
+from apps.core.models import OrderedJSONField, UserOwned, choices_checked
 
 MAX_NAME_CHARS = 48
 MAX_DESCRIPTION_CHARS = 1_000
@@ -44,8 +44,8 @@ class Capability(UserOwned):
     description = models.TextField(max_length=MAX_DESCRIPTION_CHARS)
     status = models.CharField(max_length=16, choices=Status, default=Status.BUILDING)
     status_reason = models.TextField(blank=True, default="", help_text="Why it failed or was disabled.")
-    input_schema = models.JSONField(default=dict)
-    output_schema = models.JSONField(default=dict, blank=True)
+    input_schema = OrderedJSONField(default=dict)
+    output_schema = OrderedJSONField(default=dict, blank=True)
     tags = models.JSONField(default=list, blank=True)
     current = models.ForeignKey(
         "CapabilityVersion", on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
@@ -82,12 +82,12 @@ class CapabilityVersion(UserOwned, Leased):
     capability = models.ForeignKey(Capability, on_delete=models.CASCADE, related_name="versions")
     number = models.PositiveIntegerField()
     description = models.TextField(max_length=MAX_DESCRIPTION_CHARS)
-    input_schema = models.JSONField(default=dict)
-    output_schema = models.JSONField(default=dict, blank=True)
+    input_schema = OrderedJSONField(default=dict)
+    output_schema = OrderedJSONField(default=dict, blank=True)
     tags = models.JSONField(default=list, blank=True)
     hosts = models.JSONField(default=list, blank=True)
     secrets = models.JSONField(default=list, blank=True)
-    examples = models.JSONField(default=list, blank=True)
+    examples = OrderedJSONField(default=list, blank=True)
     path = models.CharField(max_length=200)
     checksums = models.JSONField(default=dict)
     checksum = models.CharField(max_length=64)
@@ -180,7 +180,7 @@ class Execution(UserOwned, Leased):
     version = models.PositiveIntegerField()
     state = models.CharField(max_length=16, choices=State, default=State.RUNNING)
     trigger = models.CharField(max_length=16, choices=Trigger, default=Trigger.API)
-    input = models.JSONField(default=dict)
+    input = OrderedJSONField(default=dict)
     result = models.TextField(blank=True, default="")
     error_code = models.CharField(max_length=48, blank=True, default="")
     error_message = models.TextField(blank=True, default="")

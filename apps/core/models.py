@@ -6,6 +6,9 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import connections, models
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from apps.core.db.writing import json_ordered
 
 M = TypeVar("M", bound=models.Model)
 
@@ -24,6 +27,25 @@ def choices_checked(model: type[M]) -> type[M]:
     options.constraints = [*options.constraints, *checks]
     options.original_attrs["constraints"] = options.constraints  # What migrations are made from.
     return model
+
+
+class OrderedJSONField(models.JSONField):
+    """JSON whose objects keep the order of their keys on PostgreSQL too, as people see it: the fields of a form, the input of a
+    call. PostgreSQL compares no such values: for what is looked for by its content take `JSONField`."""
+
+    def db_type(self, connection: BaseDatabaseWrapper) -> str | None:
+        return "json" if connection.vendor == "postgresql" else super().db_type(connection)
+
+    def get_db_prep_value(
+        self, value: Any, connection: BaseDatabaseWrapper, prepared: bool = False
+    ) -> Any:
+        found = super().get_db_prep_value(value, connection, prepared)
+        return json_ordered(found) if connection.vendor == "postgresql" else found
+
+    def from_db_value(self, value: Any, expression: Any, connection: BaseDatabaseWrapper) -> Any:
+        if connection.vendor == "postgresql":  # psycopg has read it
+            return value
+        return super().from_db_value(value, expression, connection)
 
 
 class UnscopedQuery(RuntimeError):

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from apps.accounts.models import APIToken
 from apps.core.ids import uuid7
-from apps.core.models import UserOwned, choices_checked
+from apps.core.models import OrderedJSONField, UserOwned, choices_checked
 
 
 @choices_checked
@@ -68,7 +68,7 @@ class WaitingCall(UserOwned):
     program = models.CharField(max_length=40, help_text="The API token's id, or stdio.")
     client = models.CharField(max_length=64, blank=True, help_text="What the program calls itself.")
     tool = models.CharField(max_length=128)
-    input = models.JSONField(default=dict)
+    input = OrderedJSONField(default=dict)
     digest = models.CharField(max_length=64)
     reach = models.JSONField(default=dict, blank=True)
     reason = models.TextField(blank=True)

@@ -68,13 +68,21 @@ def keep(result: object, function: Callable[..., object], *arguments: Hashable) 
         results[(function, *arguments)] = result
 
 
+def json_ordered(value: Any) -> Any:
+    """A value for PostgreSQL that a column of type `json` keeps as it is; one of type `jsonb` takes it too."""
+    from psycopg.types.json import Json, Jsonb  # not needed on SQLite
+
+    return Json(value.obj if isinstance(value, Jsonb) else value)
+
+
 def insert_all(rows: Sequence[models.Model]) -> None:
     """Insert new rows of one model, as they are, with one statement; a key that the database gives is not read back."""
     if not rows:
         return
     sql, values = _statement(type(rows[0]))
     # How the database at hand takes values that it does not take as they are, by their type.
-    json = partial(connection.ops.adapt_json_value, encoder=None)
+    in_order = connection.vendor == "postgresql"
+    json = json_ordered if in_order else partial(connection.ops.adapt_json_value, encoder=None)
     moment = cache(connection.ops.adapt_datetimefield_value)  # rows written together share their times
     writers: dict[type, Callable[[Any], Any]] = {datetime: moment, list: json, dict: json}
     if not connection.features.has_native_uuid_field:
