@@ -6,7 +6,6 @@ import sys
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -33,16 +32,16 @@ def forms(word: str) -> list[bytes]:
     return [text.encode(code) for text in texts for code in ("utf-8", "utf-16-le", "utf-16-be")]
 
 
-def traces(folder: Path, *words: str) -> dict[str, int]:
-    """By file of the data directory, how often one of the words stands in its bytes."""
-    counts: dict[str, int] = {}
-    for file in sorted(folder.rglob("*")):
-        if file.is_file():
-            data = file.read_bytes()
-            count = sum(data.count(form) for word in words for form in forms(word))
-            if count:
-                counts[file.name] = count
-    return counts
+def traces(server: Server, *words: str) -> dict[str, int]:
+    """By file of the data directory and table on a server, how often one of the words stands there."""
+    files = (file for file in sorted(server.folder.rglob("*")) if file.is_file())
+    places = {file.name: file.read_bytes() for file in files}
+    places |= {name: text.encode() for name, text in server.database.texts().items()}
+    counts = {
+        name: sum(data.count(form) for word in words for form in forms(word))
+        for name, data in places.items()
+    }
+    return {name: count for name, count in counts.items() if count}
 
 
 @pytest.fixture(scope="module")
@@ -155,12 +154,14 @@ def test_nothing_is_left_of_a_note(server: Server, peer: AnthropicServer) -> Non
         ][0],
         lambda: server.rows("select id, length(summary), summary_until from chat_conversation"),
     )
-    assert server.rows("select count(*) from chat_turn where memories like '%xylographic%'")[0][0]
+    assert server.rows(
+        "select count(*) from chat_turn where cast(memories as text) like '%xylographic%'"
+    )[0][0]
     for _ in everywhere(server):
         assert [
             hit for hit in post(server, "search/", {"query": WORD})["results"] if WORD in hit["text"]
         ]
-    before = traces(server.folder, WORD, FORMER)
+    before = traces(server, WORD, FORMER)
     assert before
 
     preview = server.get(f"memories/{note['id']}/purge/")
@@ -176,7 +177,7 @@ def test_nothing_is_left_of_a_note(server: Server, peer: AnthropicServer) -> Non
         ]
         assert post(server, "context/", {"query": f"the {WORD} eats"})["text"].count(WORD) == 0
     scrubbed(server, receipt)
-    assert traces(server.folder, WORD, FORMER) == {}
+    assert traces(server, WORD, FORMER) == {}
     assert [row["content"] for row in server.get("memories/")["results"]] == [KEPT]
 
     peer.fallback = lambda request: reply("Fine.")
@@ -242,12 +243,12 @@ def test_nothing_is_left_in_builds_and_runs_nor_of_what_was_made_of_it(
     (note,) = [row for row in server.get("memories/")["results"] if row["content"] == text]
     given = json.dumps([told["conversation"], text, paraphrase])
     server.manage("shell", "-v0", "-c", COPIES.format(given=given))
-    assert traces(server.folder, *words)
-    assert traces(server.folder, paraphrase)
+    assert traces(server, *words)
+    assert traces(server, paraphrase)
     receipt = post(server, f"memories/{note['id']}/purge/", {"redact": True})
     assert receipt["left"] == [], receipt["left"]
     scrubbed(server, receipt)
-    assert traces(server.folder, *words, paraphrase) == {}
+    assert traces(server, *words, paraphrase) == {}
     with server.http as client:
         assert client.delete("/api/v1/capabilities/finder/").status_code == 204
 
@@ -260,11 +261,11 @@ def test_nothing_is_left_of_a_file(server: Server, peer: AnthropicServer) -> Non
     say(server, "Please write that down.", reply(tool("memory", written)), reply(tool("memory", changed)),
         reply(tool("memory", {"command": "view", "path": path})), reply("Done."))  # fmt: skip
     (file,) = server.get("memory-files/")["results"]
-    assert traces(server.folder, word)
+    assert traces(server, word)
     receipt = post(server, f"memory-files/{file['id']}/purge/", {})
     assert receipt["left"] == [], receipt["left"]
     scrubbed(server, receipt)
-    assert traces(server.folder, word) == {}
+    assert traces(server, word) == {}
     for _ in everywhere(server):
         assert not [
             hit for hit in post(server, "search/", {"query": word})["results"] if word in hit["text"]
@@ -286,7 +287,7 @@ def test_the_sweep_of_deleted_notes_leaves_as_little(server: Server, peer: Anthr
     server.database.execute(
         "update memory_memory set deleted_at = '2020-01-01' where deleted_at is not null"
     )
-    assert traces(server.folder, word)
+    assert traces(server, word)
     with working(server):
         swept = eventually(
             lambda: [
@@ -299,7 +300,7 @@ def test_the_sweep_of_deleted_notes_leaves_as_little(server: Server, peer: Anthr
         assert made["id"] in swept[0]["ids"]
         assert swept[0]["left"] == []
         scrubbed(server, swept[0])
-    assert traces(server.folder, word) == {}
+    assert traces(server, word) == {}
 
 
 def test_nothing_is_left_of_a_deleted_account(server: Server) -> None:
@@ -314,10 +315,10 @@ def test_nothing_is_left_of_a_deleted_account(server: Server) -> None:
     )
     command = {"command": "create", "path": "/memories/birds.txt", "file_text": f"{word}\n"}
     post(server, "memory-files/", command)
-    assert traces(server.folder, word)
+    assert traces(server, word)
     script = (
         "from apps.accounts.models import User\nfrom apps.accounts.services import user_delete\n"
         "user_delete(user=User.objects.get())"
     )
     server.manage("shell", "-v0", "-c", script)
-    eventually(lambda: traces(server.folder, word) == {}, lambda: traces(server.folder, word))
+    eventually(lambda: traces(server, word) == {}, lambda: traces(server, word))
