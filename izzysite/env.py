@@ -15,6 +15,7 @@ from django.core.exceptions import ImproperlyConfigured
 from dotenv import load_dotenv
 from dotenv.parser import parse_stream
 
+from apps.core.db.engines import POSTGRESQL, sqlite_settings
 from apps.core.text import strict_loads
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -116,25 +117,30 @@ def env_url(name: str, default: str = "") -> str:
 
 
 def env_database(name: str, file: Path, connections: int) -> dict[str, Any]:
-    """Django's settings of the database that the address names, of SQLite's `file` without one. Parameters of the address
-    (`?sslmode=require`) are libpq's; `?prepare_threshold=off` keeps search from preparing its statements, for a proxy that
-    does not know those. A process keeps at most so many connections to a server open."""
+    """DATABASES' entry for the server's database that the variable names, for SQLite's `file` without one."""
+    if address := env_str(name):
+        return database_settings(address, connections, name)
+    return sqlite_settings(file)
+
+
+def database_settings(address: str, connections: int, name: str) -> dict[str, Any]:
+    """DATABASES' entry for a database on a server; a process keeps at most so many connections to it open. Parameters of the
+    address (`?sslmode=require`) are libpq's; `?prepare_threshold=off` keeps search from preparing its statements, for
+    a proxy that does not know those. Raises ImproperlyConfigured, which calls the address `name`."""
     parts = urlsplit(
         _address(
             name,
-            env_str(name),
+            address,
             "postgresql://izzy:password@127.0.0.1:5432/izzy",
             lambda parts: parts.scheme in {"postgres", "postgresql"} and len(parts.path) > 1,
         )
     )
-    if not parts.scheme:
-        return {"ENGINE": "apps.core.db.sqlite", "NAME": file, "OPTIONS": SQLITE_OPTIONS}
     options: dict[str, Any] = dict(parse_qsl(parts.query))
     # Of server-side cursors alone: the ORM's put parameters into the text.
     options["prepare_threshold"] = None if options.get("prepare_threshold") == "off" else 5
     options["pool"] = {"min_size": 1, "max_size": connections, "timeout": 30}
     return {
-        "ENGINE": "apps.core.db.postgresql",
+        "ENGINE": POSTGRESQL,
         "NAME": unquote(parts.path[1:]),
         "USER": unquote(parts.username or ""),
         "PASSWORD": unquote(parts.password or ""),
@@ -143,24 +149,6 @@ def env_database(name: str, file: Path, connections: int) -> dict[str, Any]:
         "OPTIONS": options,
         "CONN_HEALTH_CHECKS": True,
     }
-
-
-SQLITE_OPTIONS = {
-    # A transaction takes the write lock when it begins and waits for it; a deferred one that comes to
-    # write later fails at once when another has written in between, however long the busy timeout.
-    "transaction_mode": "IMMEDIATE",
-    "timeout": 30,
-    "init_command": (
-        "PRAGMA journal_mode=WAL;"
-        "PRAGMA synchronous=NORMAL;"
-        "PRAGMA cache_size=-32000;"
-        "PRAGMA mmap_size=268435456;"
-        "PRAGMA temp_store=MEMORY;"
-        "PRAGMA journal_size_limit=67108864;"
-        # What is deleted is overwritten with zeros, so that nothing of it can be read out of the file.
-        "PRAGMA secure_delete=ON;"
-    ),
-}
 
 
 def env_redis_url(name: str) -> str:

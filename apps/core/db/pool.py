@@ -13,10 +13,10 @@ from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.db import connections
 
+from apps.core.db.engines import SQLITE
+
 P = ParamSpec("P")
 T = TypeVar("T")
-
-SQLITE = "apps.core.db.sqlite"
 
 CONNECTION_SECONDS = 60.0
 """A pool thread's connection is closed after this time, so that a replaced database is noticed."""

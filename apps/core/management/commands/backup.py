@@ -9,6 +9,8 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from apps.core.db.copying import CopyFailed, database_copied
+from apps.core.db.engines import sqlite_settings
 from apps.core.db.pool import database_file
 
 KEYS = ("secret_key", "secrets_key")
@@ -33,20 +35,18 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         data, folder = Path(settings.IZZY_DATA_DIR), Path(options["folder"]).expanduser().absolute()
-        database = database_file()
-        if database is None:
-            raise CommandError("The database is PostgreSQL: see *Backups* in docs/operations.md.")
-        refuse(data, folder, database)
+        database = database_file() or data / "izzy.sqlite3"
+        refuse(data, folder, database_file())
         # Under its own name only once it is complete: half a backup must not pass for one.
         part = folder.with_name(f".{folder.name}.part")
         try:
             shutil.rmtree(part, ignore_errors=True)
             part.mkdir(mode=0o700, parents=True)
             # Before the files: those of a version are there before its row, and never change.
-            copy_database(database, part / database.name)
+            self._copy_rows(part / database.name)
             copy_files(data, part, database.name, () if not options["without_keys"] else KEYS)
             part.rename(folder)
-        except (OSError, sqlite3.Error) as error:
+        except (OSError, sqlite3.Error, CopyFailed) as error:
             shutil.rmtree(part, ignore_errors=True)
             raise CommandError(f"The backup failed, nothing was kept of it: {error}.") from error
         size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
@@ -56,10 +56,23 @@ class Command(BaseCommand):
                 "It holds the keys that open stored secrets: keep it where only you can read it."
             )
 
+    def _copy_rows(self, target: Path) -> None:
+        """A server's rows come into a file as well, so that a backup is one folder whatever the database."""
+        if (file := database_file()) is not None:
+            copy_database(file, target)
+            return
+        target.touch(mode=0o600)
+        here = settings.DATABASES["default"]
+        with database_copied(here, sqlite_settings(target), lambda table: None):
+            pass
+        with closing(sqlite3.connect(target)) as copy:
+            copy.execute("PRAGMA journal_mode=DELETE")  # one file, without a log beside it
+        target.with_name(f"{target.name}-turn").unlink(missing_ok=True)
 
-def refuse(data: Path, folder: Path, database: Path) -> None:
+
+def refuse(data: Path, folder: Path, database: Path | None) -> None:
     """Raise CommandError where there is nothing to copy, or no place for it."""
-    if not database.is_file():
+    if database is not None and not database.is_file():
         raise CommandError(f"There is no database at {database}: nothing to copy. See IZZY_DATA_DIR.")
     if folder.exists():
         raise CommandError(f"{folder} exists already. Name a folder that does not.")
