@@ -26,7 +26,11 @@ from apps.memory.notes.creation import memory_bulk_create
 from tests.site.belongings import make_belongings
 alice = User.objects.get(username="alice")
 make_belongings(alice)
-memory_bulk_create(user_id=alice.pk, items=[{"content": f"Walnut number {at} lies in the shed."} for at in range(1500)])
+for start in (0, 700):
+    memory_bulk_create(
+        user_id=alice.pk,
+        drafts=[{"content": f"Walnut number {at} lies in the shed."} for at in range(start, start + 700)],
+    )
 """
 
 
