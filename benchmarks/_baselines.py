@@ -8,16 +8,20 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from apps.core.db.pool import database_file
 from apps.search.embedders.base import unit_rows
 from apps.search.embedders.engines import embedder_for
 from apps.search.embedders.static import StaticEmbedder
 from apps.search.text.analysis import document_terms
 from benchmarks.report import Timing, measure, timed
+
+if TYPE_CHECKING:
+    from benchmarks._bare_postgresql import BarePostgreSQL
 
 K1, B = 1.2, 0.75
 
@@ -71,6 +75,15 @@ def _means(texts: tuple[str, ...]) -> NDArray[np.float32]:
 def product(matrix: NDArray[np.float32], queries: NDArray[np.float32]) -> Timing:
     """`X @ q` and the ten best."""
     return measure(lambda n: np.argpartition(matrix @ queries[n % len(queries)], -10)[-10:])
+
+
+def bare_database(path: Path) -> "BareSQLite | BarePostgreSQL":
+    """The bare connection to the database at hand, which is at `path` where it is SQLite's."""
+    if database_file() is not None:
+        return BareSQLite(path)
+    from benchmarks._bare_postgresql import BarePostgreSQL  # psycopg is of no use on SQLite
+
+    return BarePostgreSQL()
 
 
 class BareSQLite:

@@ -1,8 +1,7 @@
 """The costs of an encoder beside the bundled vectors and an index of occasions: time of a search, memory of a note."""
 
-import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -29,7 +28,7 @@ from apps.search.selectors import search
 from apps.search.services import documents_index
 from apps.search.spaces import Use, base_query, side_space, side_vectors
 from benchmarks._beside import checkout_at
-from benchmarks._scratch import BATCH, Corpus
+from benchmarks._scratch import BATCH, Corpus, database_copy
 from benchmarks.report import Report, Timing, timed
 
 DIMENSION = 384
@@ -98,8 +97,7 @@ def measured(
         search(user_id, question)
     bare_bytes = cache.held_bytes()
     copy = path.with_name("alone.sqlite3")
-    with closing(sqlite3.connect(path)) as now, closing(sqlite3.connect(copy)) as alone:
-        now.backup(alone)
+    database_copy(path, copy)
     with encoder() as name, ExitStack() as stack:
         _add_occasions(user_id, corpus)
         _fill(name)

@@ -12,7 +12,7 @@ from typing import Any
 
 from django.test import Client
 
-from benchmarks._baselines import BareSQLite
+from benchmarks._baselines import bare_database
 from benchmarks._scratch import Corpus, api_client, make_user, scratch_database
 from benchmarks.report import Report, timed
 
@@ -68,7 +68,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(options: dict[str, Any]) -> Report:
     wanted, extract = options["messages"], options["extract"]
     report = Report("ingest", settings={"messages": wanted, "extract": extract, "embedder": "static"})
-    with scratch_database() as path, BareSQLite(path.with_name("bare.sqlite3")) as bare:
+    with scratch_database() as path, bare_database(path.with_name("bare.sqlite3")) as bare:
         program = Run(api_client(make_user("alice")), Corpus())
         section = report.section(
             "Taking in messages (milliseconds each)",

@@ -1,7 +1,7 @@
 """Milliseconds of search, context, save and opening at several sizes, each beside its floor in the same run.
 
 Made-up notes of one user, alone and with another user's beside them, in a database of the benchmark's own. Floors are
-bare numpy and bare sqlite3 over the same rows. Only ratios of one run mean much: machines differ, and so do minutes.
+bare numpy and bare sqlite3, or with DATABASE_URL bare psycopg, over the same rows. Only ratios of one run mean much: machines differ, and so do minutes.
 """
 
 import os
@@ -13,13 +13,15 @@ from argparse import ArgumentParser
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import cycle
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from django.utils import timezone
 
 from apps.accounts.models import User
+from apps.core.db.pool import database_file
 from apps.core.ids import uuid7
 from apps.memory.notes.creation import memory_bulk_create, memory_create
 from apps.search.backends import backend
@@ -31,13 +33,24 @@ from apps.search.ranking.relevance import best_places
 from apps.search.selectors import context, search
 from apps.search.services import documents_index
 from benchmarks import _spaces
-from benchmarks._baselines import BareSQLite, product
+from benchmarks._baselines import bare_database, product
 from benchmarks._network import connected, web_process
-from benchmarks._scratch import BATCH, Corpus, make_token, make_user, scratch_database
+from benchmarks._scratch import (
+    BATCH,
+    Corpus,
+    database_environment,
+    make_token,
+    make_user,
+    scratch_database,
+)
 from benchmarks.report import Report, Timing, measure, timed
+
+if TYPE_CHECKING:
+    from benchmarks import _storages
 
 SIZES = (1_000, 10_000, 100_000)
 OTHERS = 100_000
+SHARE = 200
 SINGLES = 60
 
 
@@ -69,6 +82,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--others", type=int, default=OTHERS, metavar="NOTES", help="another user's notes beside"
     )
+    parser.add_argument(
+        "--other-users", type=int, default=1, metavar="N", help="so many users share the notes beside"
+    )
     parser.add_argument("--quick", action="store_true", help="leave out what starts new processes")
     parser.add_argument(
         "--before",
@@ -96,10 +112,15 @@ def run(options: dict[str, Any]) -> Report:
             costs = _spaces.measured(
                 bench.user_id, bench.questions, corpus, path, size=size, earlier=options["before"]
             )
+            alone = _measure_storage(bench)
+            others = _others(options)
             if options["others"]:
-                _fill_others(options["others"], corpus)
-                _measure_search(bench, f", {options['others']:,} of another user beside")
-            _report(report, bench, options["others"])
+                _fill_others(options["others"], options["other_users"], corpus)
+                _measure_search(bench, f", {others} beside")
+            _report(report, bench, others)
+            if alone is not None:
+                beside = _measure_storage(bench) if options["others"] else None
+                alone.add_to(report, beside, size, others)
             _spaces.add_to(report, costs, size, bench.product)
     report.settings["largest process, MB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     return report
@@ -108,7 +129,7 @@ def run(options: dict[str, Any]) -> Report:
 def _fill(bench: Bench) -> None:
     """The notes, saved as the API's bulk path does; then some one by one."""
     sample = bench.corpus.notes(BATCH)
-    with BareSQLite(bench.path.with_name("bare.sqlite3")) as bare:
+    with bare_database(bench.path.with_name("bare.sqlite3")) as bare:
         floor, single = bare.insert_bulk(sample), bare.insert_single(sample[:SINGLES])
     times = []
     for batch in bench.corpus.batches(bench.size):
@@ -122,16 +143,32 @@ def _fill(bench: Bench) -> None:
     bench.figures["save one note"] = saved, single.p50
 
 
-def _fill_others(number: int, corpus: Corpus) -> None:
-    user_id, now = make_user("bob").pk, timezone.now()
-    for batch in corpus.batches(number):
-        documents_index(
-            user_id=user_id,
-            documents=[
+def _others(options: dict[str, Any]) -> str:
+    users = options["other_users"]
+    return f"{options['others']:,} of {'another user' if users == 1 else f'{users:,} others'}"
+
+
+def _fill_others(number: int, users: int, corpus: Corpus) -> None:
+    """Their notes, some hundreds of each in turn, so that no user's lie together."""
+    ids, now = [make_user(f"other{user}").pk for user in range(users)], timezone.now()
+    turns = cycle(ids)
+    for texts in corpus.batches(number):
+        for start in range(0, len(texts), SHARE):
+            documents = [
                 Document(source=Source.MEMORY, source_id=uuid7(), text=text, happened_at=now)
-                for text in batch
-            ],
-        )
+                for text in texts[start : start + SHARE]
+            ]
+            documents_index(user_id=next(turns), documents=documents, are_new=True)
+
+
+def _measure_storage(bench: Bench) -> "_storages.Costs | None":
+    """The costs of search on PostgreSQL beside those on SQLite; None on SQLite."""
+    if database_file() is not None:
+        return None
+    from benchmarks import _storages
+
+    new = bench.corpus.new_questions(SINGLES)
+    return _storages.measured(bench.user_id, bench.questions, new, size=bench.size)
 
 
 def _measure_search(bench: Bench, beside: str) -> None:
@@ -146,7 +183,7 @@ def _measure_search(bench: Bench, beside: str) -> None:
         bench.product = least.p50
         ours = measure(lambda n: best_places(matrix @ vectors[n], rows, 10))
         bench.figures[f"vector part{beside}"] = ours, least.p50
-    with BareSQLite(bench.path) as bare:
+    with bare_database(bench.path) as bare:
         floor = least.p50 + bare.full_text(head.owner, asked).p50
     cache.forget()
     search(bench.user_id, "warm the matrix")
@@ -160,7 +197,7 @@ def _measure_search(bench: Bench, beside: str) -> None:
 
 
 def _measure_opening(bench: Bench, *, quick: bool) -> None:
-    with BareSQLite(bench.path) as bare:
+    with bare_database(bench.path) as bare:
         floor = bare.load(bench.user_id.hex).p50
     head = backend.head(bench.user_id)
     assert head is not None
@@ -201,7 +238,11 @@ def _measure_cold(bench: Bench, load: float) -> None:
 
 def _measure_http(bench: Bench) -> None:
     token, application = make_token(bench.user), "benchmarks._hello:application"
-    with web_process(bench.path.parent, application, token=token) as web, connected(web) as ask:
+    folder = bench.path.parent
+    with (
+        web_process(folder, application, token=token, **database_environment(folder)) as web,
+        connected(web) as ask,
+    ):
         asked = bench.questions
         for question in asked:
             ask("/api/v1/search/", {"query": question})
@@ -214,11 +255,13 @@ def _measure_http(bench: Bench) -> None:
 
 def _python(code: str, data_dir: Path | None = None) -> float:
     """Milliseconds of a new interpreter that runs the code."""
-    environment = dict(os.environ) | ({"IZZY_DATA_DIR": str(data_dir)} if data_dir else {})
+    environment = dict(os.environ)
+    if data_dir:
+        environment |= {"IZZY_DATA_DIR": str(data_dir)} | database_environment(data_dir)
     return timed(lambda: subprocess.run([sys.executable, "-c", code], check=True, env=environment))[1]
 
 
-def _report(report: Report, bench: Bench, others: int) -> None:
+def _report(report: Report, bench: Bench, others: str) -> None:
     section = report.section(
         f"{bench.size:,} notes (milliseconds; index in memory {cache.held_bytes() / 1e6:,.0f} MB)",
         ["what", "p50", "p95", "floor p50", "ratio"],
@@ -236,16 +279,16 @@ def _report(report: Report, bench: Bench, others: int) -> None:
             "5. first answer at most 1.5 × (import numpy + load)",
             1.5,
         ),
-        "save in bulk, per note": ("6. bulk save at most 3 × bare SQLite and full text", 3.0),
-        "save one note": ("6. one save at most 12 × bare SQLite and full text", 12.0),
+        "save in bulk, per note": ("6. bulk save at most 3 × bare rows and full text", 3.0),
+        "save one note": ("6. one save at most 12 × bare rows and full text", 12.0),
     }
     for name, (aim, limit) in limits.items():
         ratio = bench.ratio(name) if name in bench.figures else None
         if ratio is not None:
             report.aims[f"{aim} {size} ({ratio:.2f} ×)"] = ratio <= limit
-    beside = f"search, {others:,} of another user beside"
+    beside = f"search, {others} beside"
     if beside in bench.figures:
         growth = bench.figures[beside][0].p50 / bench.figures["search"][0].p50
-        report.aims[
-            f"search does not cost more with another user's notes beside {size} ({growth:.2f} ×)"
-        ] = growth <= 1.3
+        report.aims[f"search does not cost more with {others} beside {size} ({growth:.2f} ×)"] = (
+            growth <= 1.3
+        )

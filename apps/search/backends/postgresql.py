@@ -149,6 +149,9 @@ class PostgreSQL:
         """Write the table and its index anew: vacuum takes removed rows out of them, but an index keeps each term that it ever
         had. Nobody is held up but for moments."""
         _run("VACUUM search_terms")
+        _run(
+            "DROP INDEX CONCURRENTLY IF EXISTS search_terms_postings_ccnew"
+        )  # of one that was broken off
         _run("REINDEX INDEX CONCURRENTLY search_terms_postings")
 
 
@@ -160,7 +163,7 @@ def _run(sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
     make = connection.make_debug_cursor if connection.queries_logged else connection.make_cursor
     with make(raw) as cursor:
         cursor.execute(sql, parameters)
-        return cursor.fetchall() if raw.description else []
+        return cursor.fetchall() if raw.pgresult.nfields else []  # its `description` is dear
 
 
 def _term(owner: int, stem: Stem) -> str:
