@@ -44,14 +44,13 @@ class BarePostgreSQL:
 
     def load(self, user: str) -> Timing:
         """All vectors of a user as one value."""
+        return measure(lambda _: self.vectors(user), 5)
+
+    def vectors(self, user: str) -> NDArray[np.float32]:
         sql = "SELECT string_agg(vector, '') FROM search_passage WHERE user_id = %s::uuid"
-
-        def run(_: int) -> NDArray[np.float32]:
-            row = self._cursor.execute(sql, (user,)).fetchone()
-            assert row is not None
-            return np.frombuffer(row[0], dtype="<f2").reshape(-1, 256).astype(np.float32)
-
-        return measure(run, 5)
+        row = self._cursor.execute(sql, (user,)).fetchone()
+        assert row is not None
+        return np.frombuffer(row[0], dtype="<f2").reshape(-1, 256).astype(np.float32)
 
     def insert_bulk(self, texts: Sequence[str]) -> float:
         """Milliseconds per row: text, vector and full text of a batch in one transaction; the median of five."""

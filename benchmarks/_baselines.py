@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +18,8 @@ from apps.search.embedders.base import unit_rows
 from apps.search.embedders.engines import embedder_for
 from apps.search.embedders.static import StaticEmbedder
 from apps.search.text.analysis import document_terms
+from benchmarks._bare_postgresql import BarePostgreSQL
 from benchmarks.report import Timing, measure, timed
-
-if TYPE_CHECKING:
-    from benchmarks._bare_postgresql import BarePostgreSQL
 
 K1, B = 1.2, 0.75
 
@@ -81,8 +79,6 @@ def bare_database(path: Path) -> "BareSQLite | BarePostgreSQL":
     """The bare connection to the database at hand, which is at `path` where it is SQLite's."""
     if database_file() is not None:
         return BareSQLite(path)
-    from benchmarks._bare_postgresql import BarePostgreSQL  # psycopg is of no use on SQLite
-
     return BarePostgreSQL()
 
 

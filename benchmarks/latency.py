@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 from django.utils import timezone
@@ -32,7 +32,7 @@ from apps.search.index.rows import UserRows
 from apps.search.ranking.relevance import best_places
 from apps.search.selectors import context, search
 from apps.search.services import documents_index
-from benchmarks import _spaces
+from benchmarks import _spaces, _storages
 from benchmarks._baselines import bare_database, product
 from benchmarks._network import connected, web_process
 from benchmarks._scratch import (
@@ -44,9 +44,6 @@ from benchmarks._scratch import (
     scratch_database,
 )
 from benchmarks.report import Report, Timing, measure, timed
-
-if TYPE_CHECKING:
-    from benchmarks import _storages
 
 SIZES = (1_000, 10_000, 100_000)
 OTHERS = 100_000
@@ -120,7 +117,7 @@ def run(options: dict[str, Any]) -> Report:
             _report(report, bench, others)
             if alone is not None:
                 beside = _measure_storage(bench) if options["others"] else None
-                alone.add_to(report, beside, size, others)
+                _storages.add_to(report, alone, beside, size, others)
             _spaces.add_to(report, costs, size, bench.product)
     report.settings["largest process, MB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     return report
@@ -161,12 +158,10 @@ def _fill_others(number: int, users: int, corpus: Corpus) -> None:
             documents_index(user_id=next(turns), documents=documents, are_new=True)
 
 
-def _measure_storage(bench: Bench) -> "_storages.Costs | None":
+def _measure_storage(bench: Bench) -> _storages.Costs | None:
     """The costs of search on PostgreSQL beside those on SQLite; None on SQLite."""
     if database_file() is not None:
         return None
-    from benchmarks import _storages
-
     new = bench.corpus.new_questions(SINGLES)
     return _storages.measured(bench.user_id, bench.questions, new, size=bench.size)
 

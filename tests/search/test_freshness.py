@@ -213,9 +213,11 @@ def test_passages_embedded_out_of_order_are_found_by_words(alice: User, ollama: 
     save(alice, "The bicycle is blue", "The car is old")
     sweep_vectors()
     save(alice, "The car is new")
-    Passage.objects.filter(source_id=first[0]).update(change=100)
-    IndexOwner.objects.filter(user=alice).update(change=100)
+    Passage.objects.filter(source_id=first[0]).update(past=True)
     cache.forget()
+    assert index_of(alice).ascending
+    Passage.objects.filter(source_id=first[0]).update(past=False, change=100)
+    IndexOwner.objects.filter(user=alice).update(change=100)
     assert not index_of(alice).ascending
     assert set(found(alice, "car")[:3]) == {"The car is red", "The car is old", "The car is new"}
     save(alice, "Another car")

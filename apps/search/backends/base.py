@@ -41,7 +41,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Passages in the order of their change. `vectors` is (n, dimension) float16, zeros where `embedded` is False.
+    """Passages in the order of their change, or of their ids. `vectors` is (n, dimension) float16, zeros where `embedded` is False.
 
     `sides` holds the side vectors of the passages at `side_places` alone, (m, its dimension) float16.
     """

@@ -59,10 +59,10 @@ _DELETE = (
     "SELECT %s, raised.change, gone.id, %s FROM raised, gone"
 )
 _GROUPS = (
-    "SELECT string_agg(int8send(id), ''), string_agg(int8send(change), ''), string_agg(features, ''), "
-    "string_agg(vector, ''), string_agg(int8send(id), '') FILTER (WHERE vector IS NULL), {side}, {terms} "
+    "SELECT string_agg(int8send(id) || features, ''), string_agg(vector, ''), "
+    "string_agg(int8send(id), '') FILTER (WHERE vector IS NULL), {side}, {terms} "
     "FROM search_passage WHERE user_id = %s AND facet = '{facet}' AND change > %s {past} "
-    f"GROUP BY id >> {GROUP_BITS} ORDER BY id >> {GROUP_BITS}"
+    f"GROUP BY id >> {GROUP_BITS}"
 )
 _SIDE = (
     "string_agg(side_vector, '') FILTER (WHERE length(side_vector) = {0}), "
@@ -184,34 +184,31 @@ def _groups(head: Head, facet: Facet, after: int, *, past: bool = False) -> list
 
 
 def _batch(groups: Sequence[tuple[Any, ...]], head: Head, *, with_terms: bool = False) -> Batch:
-    """The rows of some groups, as they come, put into the order of their change."""
-    columns: Sequence[Sequence[Any]] = list(zip(*groups, strict=True)) or [()] * 8
-    number, changed, facts, vectors, bare, sides, sided = (
-        b"".join(part for part in parts if part) for parts in columns[:7]
+    """The rows of some groups, which come in any order, by their ids."""
+    columns: Sequence[Sequence[Any]] = list(zip(*groups, strict=True)) or [()] * 6
+    facts, vectors, bare, sides, sided = (
+        b"".join(part for part in parts if part) for parts in columns[:5]
     )
-    ids, changes = _numbers(number), _numbers(changed)
-    order = np.lexsort((ids, changes))
-    in_order = bool((np.diff(order) > 0).all())
+    rows = np.frombuffer(facts, dtype=[("id", ">i8"), ("features", features.DTYPE)])
+    ids = rows["id"].astype(np.int64)
+    order = np.argsort(ids)
+    in_order = bool((np.diff(ids) > 0).all())
     embedded = ~np.isin(ids, _numbers(bare))
     halves = np.frombuffer(vectors, dtype="<f2").reshape(-1, head.base.dimension)
     if not embedded.all():
         filled = np.zeros((len(ids), head.base.dimension), dtype=np.float16)
         filled[embedded] = halves
         halves = filled
-    places = np.empty(len(ids), dtype=np.int64)
-    places[order] = np.arange(len(ids))
-    by_id = np.argsort(ids)
-    side_places = places[by_id[np.searchsorted(ids, _numbers(sided), sorter=by_id)]]
-    terms = [line for part in columns[7] for line in part.split("\n")] if with_terms else None
+    terms = [line for part in columns[5] for line in part.split("\n")] if with_terms else None
+    side_places = np.searchsorted(ids, _numbers(sided), sorter=order)
+    side_dimension = head.side.dimension if head.side is not None else 0
     return Batch(
         ids=ids[order],
-        features=np.frombuffer(facts, dtype=features.DTYPE)[order],
+        features=rows["features"][order],
         vectors=halves if in_order else halves[order],
         embedded=embedded[order],
         side_places=side_places,
-        sides=np.frombuffer(sides, dtype="<f2").reshape(
-            len(side_places), head.side.dimension if head.side is not None else 0
-        ),
+        sides=np.frombuffer(sides, dtype="<f2").reshape(len(side_places), side_dimension),
         terms=terms and [terms[place] for place in order.tolist()],
     )
 
