@@ -1,6 +1,7 @@
-"""One server a module, with alice signed in on the command line."""
+"""One server for all modules, in which each has a person of its own, who is signed in on the command line."""
 
 from collections.abc import Iterator
+from copy import copy
 from pathlib import Path
 
 import pytest
@@ -8,21 +9,38 @@ import pytest
 from tests.chat.server import Server
 from tests.cli.izzy import Izzy
 from tests.peers.anthropic_server import AnthropicServer
+from tests.peers.prepared import Person, prepared
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def model() -> Iterator[AnthropicServer]:
     with AnthropicServer.in_thread(turns_only=True) as peer:
         yield peer
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory, model: AnthropicServer) -> Iterator[Server]:
+@pytest.fixture(scope="session")
+def shared_server(
+    tmp_path_factory: pytest.TempPathFactory, model: AnthropicServer
+) -> Iterator[tuple[Server, Iterator[Person]]]:
+    """A running server and the people who own nothing there yet."""
     running = Server(tmp_path_factory.mktemp("server"), model.url)
     running.environment["ANTHROPIC_API_KEY"] = "key-for-tests"
     running.start()
-    yield running
+    yield running, iter(prepared().people)
     running.stop()
+
+
+@pytest.fixture(scope="module")
+def person(shared_server: tuple[Server, Iterator[Person]]) -> Person:
+    return next(shared_server[1])
+
+
+@pytest.fixture(scope="module")
+def server(shared_server: tuple[Server, Iterator[Person]], person: Person) -> Server:
+    """The server as the module's person asks it."""
+    theirs = copy(shared_server[0])
+    theirs.token = person.token
+    return theirs
 
 
 @pytest.fixture

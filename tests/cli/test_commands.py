@@ -15,6 +15,7 @@ from izzy_cli.main import COMMANDS, cli
 from tests.chat.server import Server
 from tests.cli.izzy import Izzy
 from tests.cli.test_json import SHOUT, made
+from tests.peers.prepared import Person
 
 ROOT = Path(settings.BASE_DIR)
 NO_JSON = {"logout", "export", "completion"}
@@ -110,11 +111,11 @@ def test_a_run_that_cannot_be_is_told_why(
     assert done.err.startswith("izzy: ")
 
 
-def test_the_doctor_finds_all_in_order(izzy: Izzy, server: Server) -> None:
+def test_the_doctor_finds_all_in_order(izzy: Izzy, server: Server, person: Person) -> None:
     izzy.run("login", izzy.url, "--token-stdin", given=server.token).ok()
     done = izzy.run("doctor")
     assert f"✓ server: {izzy.url} answers" in done.text
-    assert "✓ token: test (read, write) of alice" in done.text
+    assert f"✓ token: test (read, write) of {person.name}" in done.text
     found = json.loads(izzy.run("doctor", "--json").text)
     assert {"configuration", "server", "token", "health"} <= {check["name"] for check in found["checks"]}
 

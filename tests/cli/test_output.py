@@ -41,7 +41,7 @@ def test_a_terminal_that_wants_no_colours_gets_none(izzy: Izzy, note: str, wish:
 
 
 def test_a_pipe_gets_a_line_a_row_with_whole_texts_and_no_colours(izzy: Izzy, note: str) -> None:
-    line = izzy.run("list", "-t", "walks", "-n", "1").ok().text
+    line = izzy.process("list", "-t", "walks", "-n", "1").ok().text
     assert line.split("\t")[0] == note
     assert line.count("\n") == 1
     assert "\x1b" not in line
@@ -82,8 +82,8 @@ def test_a_terminal_without_the_letters_gets_what_it_can_show(
     izzy: Izzy, locale: dict[str, str]
 ) -> None:
     note = izzy.run("save", given="Zoë likes ☕").ok().text.split()[1].rstrip(".")
-    assert b"likes" in izzy.run("show", note, **locale).ok().out
-    assert "Zoë likes ☕".encode() in izzy.run("show", note, "--json", **locale).ok().out
+    assert b"likes" in izzy.process("show", note, **locale).ok().out
+    assert "Zoë likes ☕".encode() in izzy.process("show", note, "--json", **locale).ok().out
 
 
 def test_a_search_imports_no_more_than_it_needs(izzy: Izzy, note: str) -> None:

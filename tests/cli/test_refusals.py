@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.chat.server import Server
 from tests.cli.izzy import Done, Izzy
 from tests.peers.ports import free_port
+from tests.peers.prepared import Person
 
 TOKEN = "izzy_" + "s" * 43
 PAGE: dict[str, object] = {"count": 0, "next": None, "previous": None, "results": []}
@@ -178,10 +178,8 @@ def test_an_address_that_leads_nowhere_is_named(
     assert "secret" not in done.err
 
 
-def test_a_token_that_may_only_read_is_told_so_when_it_writes(izzy: Izzy, server: Server) -> None:
-    made = server.manage("createtoken", "alice", "--scope", "read")
-    token = next(word for word in made.split() if word.startswith("izzy_"))
-    reader = Izzy(izzy.home, izzy.url, token)
+def test_a_token_that_may_only_read_is_told_so_when_it_writes(izzy: Izzy, person: Person) -> None:
+    reader = Izzy(izzy.home, izzy.url, person.reader)
     reader.run("list").ok()
     done = reader.run("save", "Not for me")
     assert done.code == 3

@@ -7,6 +7,7 @@ import pytest
 
 from tests.chat.server import Server
 from tests.cli.izzy import Izzy
+from tests.peers.prepared import Person
 
 
 @pytest.fixture
@@ -20,23 +21,25 @@ def url(server: Server) -> str:
 
 
 def test_a_token_that_is_piped_in_is_checked_and_kept_for_its_owner_alone(
-    stranger: Izzy, server: Server, url: str
+    stranger: Izzy, server: Server, person: Person, url: str
 ) -> None:
     done = stranger.run("login", url, "--token-stdin", given=server.token + "\n").ok()
-    assert "as alice" in done.text
+    assert f"as {person.name}" in done.text
     assert server.token not in done.text + done.err
     file = stranger.home / ".config" / "izzy" / "config.toml"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert "alice" in stranger.run("status").ok().text
+    assert person.name in stranger.run("status").ok().text
 
 
-def test_a_token_that_is_typed_is_not_shown(stranger: Izzy, server: Server, url: str) -> None:
+def test_a_token_that_is_typed_is_not_shown(
+    stranger: Izzy, server: Server, person: Person, url: str
+) -> None:
     with stranger.terminal("login") as terminal:
         terminal.expect("Server")
         terminal.line(url)
         terminal.expect("API token")
         terminal.line(server.token)
-        terminal.expect("as alice")
+        terminal.expect(f"as {person.name}")
         assert terminal.end() == 0
     assert server.token not in terminal.text
 
@@ -90,7 +93,7 @@ def test_a_configuration_that_is_broken_is_not_quoted(stranger: Izzy) -> None:
     assert "izzy_secret" not in done.err
 
 
-def test_the_status_says_what_the_token_may_do(izzy: Izzy) -> None:
+def test_the_status_says_what_the_token_may_do(izzy: Izzy, person: Person) -> None:
     lines = izzy.run("status").ok().text
-    assert "alice" in lines
+    assert person.name in lines
     assert "test (read, write)" in lines

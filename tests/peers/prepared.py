@@ -10,12 +10,14 @@ import tempfile
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from django.conf import settings
 
 from tests.peers.databases import Database
 
 PASSWORD = "correct horse battery"
+PEOPLE = 16
 LET_IN = """
 from django.conf import settings
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
@@ -36,20 +38,35 @@ from django.core.management import call_command
 from apps.accounts.models import Preferences, User
 from apps.accounts.services import token_create
 call_command("migrate", verbosity=0)
+def tokens(user):
+    Preferences.objects.create(user=user)
+    return [token_create(user=user, name="test", scopes=scopes)[1] for scopes in (["read", "write"], ["read"])]
+
 user = User.objects.create_superuser("alice", password={PASSWORD!r})
-Preferences.objects.create(user=user)
-token = token_create(user=user, name="test", scopes=["read", "write"])[1]
-print("MADE", json.dumps([token, let_in(user)]))
+token, _ = tokens(user)
+names = [f"person{{number}}" for number in range({PEOPLE})]
+people = [(name, *tokens(User.objects.create_user(name))) for name in names]
+print("MADE", json.dumps([token, let_in(user), people]))
 """
+
+
+class Person(NamedTuple):
+    """Somebody who owns nothing yet; `reader` is a token that may only read."""
+
+    name: str
+    token: str
+    reader: str
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """`token` and `session` let alice in, who has set the instance up and owns nothing."""
+    """`token` and `session` let alice in, who has set the instance up and owns nothing. `people` are others, for modules that
+    share a server."""
 
     folder: Path
     token: str
     session: str
+    people: list[Person]
 
     def copy(self, folder: Path) -> dict[str, str]:
         """The environment of a process that uses the copy."""
@@ -73,4 +90,5 @@ def prepared() -> Prepared:
     )
     assert done.returncode == 0, done.stderr
     made = next(line for line in done.stdout.splitlines() if line.startswith("MADE "))
-    return Prepared(folder, *json.loads(made.removeprefix("MADE ")))
+    token, session, people = json.loads(made.removeprefix("MADE "))
+    return Prepared(folder, token, session, [Person(*each) for each in people])
