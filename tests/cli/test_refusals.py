@@ -179,7 +179,7 @@ def test_an_address_that_leads_nowhere_is_named(
 
 
 def test_a_token_that_may_only_read_is_told_so_when_it_writes(izzy: Izzy, person: Person) -> None:
-    reader = Izzy(izzy.home, izzy.url, person.reader)
+    reader = Izzy(izzy.home, izzy.url, person.tokens["reader"])
     reader.run("list").ok()
     done = reader.run("save", "Not for me")
     assert done.code == 3

@@ -1,12 +1,8 @@
 """A real server with users and tokens, and the official MCP client before it, over HTTP and over stdio."""
 
-import json
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -16,33 +12,18 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult, TextContent
 
 from tests.chat.server import ROOT, Server
+from tests.peers.prepared import Person
 
-MAKE = """
-import json
-from apps.accounts.models import Preferences, User
-from apps.accounts.services import token_create
-users = {"alice": User.objects.get(username="alice")}
-for name in ("bob",):
-    users[name] = User.objects.create_user(name)
-    Preferences.objects.create(user=users[name])
-def token(user, *scopes, **more):
-    return token_create(user=users[user], name="test", scopes=scopes or ("read", "write"), **more)[1]
-print("MADE", json.dumps({
-    "alice": token("alice"), "bob": token("bob"), "other": token("alice"), "reader": token("alice", "read"),
-    "proxy": token("alice", "proxy"),
-    "reaching": token("alice", reaches_out=True), "person": token("alice", person_answers=True),
-    "leaving": token("alice"), "leaver": token("alice"),
-}))
-"""
 MODES = ("legacy", "auto")
 """With sessions, and stateless."""
 
 
 @dataclass
 class Site:
-    """The server and its tokens, by who or what they are for."""
+    """The server, its user and their tokens, by who or what they are for: `alice` their own, `bob` another user's."""
 
     server: Server
+    user: Person
     tokens: dict[str, str]
 
     @property
@@ -60,7 +41,7 @@ class Site:
         return Client(self.command(*arguments), mode=mode, **options)
 
     def command(self, *arguments: str) -> StdioServerParameters:
-        command = ["manage.py", "mcp", "--user", "alice", *arguments]
+        command = ["manage.py", "mcp", "--user", self.user.name, *arguments]
         environment = {**self.server.environment, "PATH": os.environ["PATH"]}
         return StdioServerParameters(
             command=sys.executable, args=command, cwd=str(ROOT), env=environment
@@ -112,15 +93,9 @@ RAISES = 'def run(args: dict) -> str:\n    raise ValueError("no such luck")\n'
 SLOW = 'import time\ndef run(args: dict) -> str:\n    print("begun", flush=True)\n    time.sleep(600)\n    return "late"\n'
 
 
-@contextmanager
-def running_site(folder: Path) -> Iterator[Site]:
-    server = Server(folder, "")
-    said = server.manage("shell", "-v", "0", "-c", MAKE)
-    made = next(line for line in said.splitlines() if line.startswith("MADE "))
-    try:
-        yield Site(server.start(), json.loads(made.removeprefix("MADE ")))
-    finally:
-        server.stop()
+def site_of(server: Server, user: Person, other: Person) -> Site:
+    """The running server as `user` sees it, beside another."""
+    return Site(server, user, {**user.tokens, "alice": user.token, "bob": other.token})
 
 
 def text_of(result: Any) -> str:

@@ -10,7 +10,7 @@ from mcp import Client, MCPError
 from mcp.server.subscriptions import ToolsListChanged
 from mcp.types import ToolListChangedNotification
 
-from tests.gateway.mcp_site import MODES, RAISES, SLOW, Site, running_site, text_of
+from tests.gateway.mcp_site import MODES, RAISES, SLOW, Site, text_of
 from tests.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.long
@@ -24,12 +24,6 @@ BUILT_IN = [
     "memory_search",
     "memory_update",
 ]
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    with running_site(tmp_path_factory.mktemp("mcp")) as site:
-        yield site
 
 
 @pytest.fixture(params=["legacy", "auto", "stdio legacy", "stdio auto"])

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -10,7 +9,7 @@ import pytest
 from mcp import MCPError
 
 from apps.accounts.access import token_digest
-from tests.gateway.mcp_site import MODES, SLOW, Site, running_site, text_of
+from tests.gateway.mcp_site import MODES, SLOW, Site, text_of
 from tests.waiting import until
 
 pytestmark = pytest.mark.long
@@ -33,12 +32,6 @@ SAVE = {
     "method": "tools/call",
     "params": {"name": "memory_save", "arguments": {"content": "x"}},
 }
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    with running_site(tmp_path_factory.mktemp("mcp")) as site:
-        yield site
 
 
 def opened(site: Site, who: str = "alice") -> str:

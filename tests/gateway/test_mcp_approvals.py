@@ -8,18 +8,11 @@ import httpx
 import pytest
 from mcp.types import ElicitResult
 
-from tests.gateway.mcp_site import MODES, Site, running_site, text_of
-from tests.peers.prepared import prepared
+from tests.gateway.mcp_site import MODES, Site, text_of
 
 pytestmark = pytest.mark.long
 
 HOSTS = {"hosts": ["example.com"], "secrets": []}
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    with running_site(tmp_path_factory.mktemp("mcp")) as site:
-        yield site
 
 
 @pytest.fixture
@@ -34,7 +27,7 @@ def sender(site: Site) -> Iterator[str]:
 @pytest.fixture
 def page(site: Site) -> Iterator[httpx.Client]:
     """Alice's browser."""
-    cookies = {"izzy_session": prepared().session}
+    cookies = {"izzy_session": site.user.session}
     with httpx.Client(base_url=site.url, cookies=cookies, follow_redirects=True) as client:
         yield client
 

@@ -38,24 +38,33 @@ from django.core.management import call_command
 from apps.accounts.models import Preferences, User
 from apps.accounts.services import token_create
 call_command("migrate", verbosity=0)
-def tokens(user):
+WHOLE, KINDS = ["read", "write"], {{
+    "reader": dict(scopes=["read"]), "proxy": dict(scopes=["proxy"]), "reaching": dict(reaches_out=True),
+    "person": dict(person_answers=True), "other": dict(), "leaving": dict(), "leaver": dict(),
+}}
+def made(user):
     Preferences.objects.create(user=user)
-    return [token_create(user=user, name="test", scopes=scopes)[1] for scopes in (["read", "write"], ["read"])]
+    token = token_create(user=user, name="test", scopes=WHOLE)[1]
+    return [user.username, token, let_in(user)]
+
+def more(user):
+    return {{kind: token_create(user=user, name=kind, **{{"scopes": WHOLE}} | how)[1] for kind, how in KINDS.items()}}
 
 user = User.objects.create_superuser("alice", password={PASSWORD!r})
-token, _ = tokens(user)
 names = [f"person{{number}}" for number in range({PEOPLE})]
-people = [(name, *tokens(User.objects.create_user(name))) for name in names]
-print("MADE", json.dumps([token, let_in(user), people]))
+people = [(*made(each), more(each)) for each in map(User.objects.create_user, names)]
+print("MADE", json.dumps([*made(user)[1:], people]))
 """
 
 
 class Person(NamedTuple):
-    """Somebody who owns nothing yet; `reader` is a token that may only read."""
+    """Somebody who owns nothing yet, with a token and a browser's session. Tokens of theirs that may less or more: `reader`,
+    `proxy`, `reaching` (what reaches out runs), `person` (one answers there), `other`, `leaving` and `leaver`."""
 
     name: str
     token: str
-    reader: str
+    session: str
+    tokens: dict[str, str]
 
 
 @dataclass(frozen=True)
