@@ -15,7 +15,7 @@ import httpx
 
 from tests.peers.databases import Database
 from tests.peers.ports import free_port
-from tests.peers.prepared import prepared
+from tests.peers.prepared import Prepared, prepared
 from tests.waiting import PATIENCE, eventually
 
 ROOT = Path(__file__).parent.parent.parent
@@ -24,7 +24,8 @@ ROOT = Path(__file__).parent.parent.parent
 class Server:
     """`daphne` on a free port, in a process group of its own."""
 
-    def __init__(self, folder: Path, model_url: str) -> None:
+    def __init__(self, folder: Path, model_url: str, begun: Prepared | None = None) -> None:
+        begun = begun or prepared()
         self.folder = folder
         self.environment = {
             **{
@@ -41,12 +42,12 @@ class Server:
         self.processes: list[subprocess.Popen[bytes]] = []
         self.port = 0
         self.ports: list[int] = []
-        self.token = prepared().token
+        self.token = begun.token
         self.database = Database(folder)
         if folder.joinpath("secret_key").exists():  # a copy of another server's
             self.environment |= self.database.environment
         else:
-            self.environment |= prepared().copy(folder)
+            self.environment |= begun.copy(folder)
 
     def copy(self, folder: Path) -> "Server":
         """Another server over a copy of this one's data."""

@@ -9,7 +9,7 @@ import pytest
 from tests.chat.server import Server
 from tests.cli.izzy import Izzy
 from tests.peers.anthropic_server import AnthropicServer
-from tests.peers.prepared import Person, prepared
+from tests.peers.prepared import Person, with_people
 
 
 @pytest.fixture(scope="session")
@@ -23,10 +23,10 @@ def shared_server(
     tmp_path_factory: pytest.TempPathFactory, model: AnthropicServer
 ) -> Iterator[tuple[Server, Iterator[Person]]]:
     """A running server and the people who own nothing there yet."""
-    running = Server(tmp_path_factory.mktemp("server"), model.url)
+    running = Server(tmp_path_factory.mktemp("server"), model.url, with_people())
     running.environment["ANTHROPIC_API_KEY"] = "key-for-tests"
     running.start()
-    yield running, iter(prepared().people)
+    yield running, iter(with_people().people)
     running.stop()
 
 

@@ -6,14 +6,14 @@ import pytest
 
 from tests.chat.server import Server
 from tests.gateway.mcp_site import Site, site_of
-from tests.peers.prepared import Person, prepared
+from tests.peers.prepared import Person, with_people
 
 
 @pytest.fixture(scope="session")
 def mcp_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Iterator[Person]]]:
     """A running server and the people who own nothing there yet."""
-    server = Server(tmp_path_factory.mktemp("mcp"), "")
-    yield server.start(), iter(prepared().people)
+    server = Server(tmp_path_factory.mktemp("mcp"), "", with_people())
+    yield server.start(), iter(with_people().people)
     server.stop()
 
 

@@ -51,7 +51,7 @@ def more(user):
     return {{kind: token_create(user=user, name=kind, **{{"scopes": WHOLE}} | how)[1] for kind, how in KINDS.items()}}
 
 user = User.objects.create_superuser("alice", password={PASSWORD!r})
-names = [f"person{{number}}" for number in range({PEOPLE})]
+names = [f"person{{number}}" for number in range(@PEOPLE@)]
 people = [(*made(each), more(each)) for each in map(User.objects.create_user, names)]
 print("MADE", json.dumps([*made(user)[1:], people]))
 """
@@ -85,7 +85,18 @@ class Prepared:
 
 
 @cache
+def with_people() -> Prepared:
+    """The same with PEOPLE beside alice."""
+    return _make(PEOPLE)
+
+
+@cache
 def prepared() -> Prepared:
+    """Alice is the only user."""
+    return _make(0)
+
+
+def _make(number: int) -> Prepared:
     folder = Path(tempfile.mkdtemp(prefix="izzy-prepared-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     environment = os.environ | {
@@ -93,7 +104,8 @@ def prepared() -> Prepared:
         "IZZY_DATA_DIR": str(folder),
         **Database(folder).environment,
     }
-    command = [sys.executable, "manage.py", "shell", "-v", "0", "-c", MAKE]
+    make = MAKE.replace("@PEOPLE@", str(number))
+    command = [sys.executable, "manage.py", "shell", "-v", "0", "-c", make]
     done = subprocess.run(
         command, cwd=settings.BASE_DIR, env=environment, text=True, capture_output=True, check=False
     )
