@@ -20,14 +20,15 @@ from apps.core.log_ids import log_ids
 
 T = TypeVar("T")
 
-writer: ContextVar[UUID | None] = ContextVar("writer", default=None)
-"""The user whose rows the transactions of this context write; None where nobody said."""
+EVERYBODY = UUID(int=0)
+writer: ContextVar[UUID | None] = ContextVar("writer", default=EVERYBODY)
+"""The user whose rows the transactions of this context write, EVERYBODY where nobody said; None for those that only read."""
 
 
 @contextmanager
 def writing_for(user_id: UUID | None) -> Iterator[None]:
-    """Transactions begun inside write this user's rows, one at a time; None: those of nobody in particular, such as a sweep's
-    over many users. On SQLite, where there is one writer in any case, this changes nothing."""
+    """Transactions begun inside write this user's rows, one at a time; with None they write nothing. On SQLite, where there is one
+    writer in any case, this changes nothing."""
     token = writer.set(user_id)
     try:
         with log_ids(user=user_id):

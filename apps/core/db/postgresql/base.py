@@ -1,8 +1,8 @@
-"""Django's PostgreSQL backend; a transaction that writes for a user is the only one that does (`core.db.writing`).
+"""Django's PostgreSQL backend, whose transactions write one after the other.
 
 Services were written for SQLite, which has one writer at a time: what a transaction has read stays true until it ends.
-Here a transaction holds the advisory lock of the user whose rows it writes from its beginning, which gives the same for the
-rows of one user, and lets users write side by side.
+Here a transaction takes an advisory lock as it begins, which gives the same: the one of the user whose rows it writes where that
+is said (`core.db.writing.writing_for`), so that users write side by side, else one for everybody.
 """
 
 from typing import Any
@@ -25,7 +25,8 @@ def lock_key(user_id: UUID) -> int:
 
 
 class DatabaseWrapper(CountsErrors, postgresql.DatabaseWrapper):
-    """A transaction begun within `writing_for(user_id)` waits until no other one writes for that user."""
+    """A transaction waits until no other one writes for the same user, or for everybody. One that only reads (`one_view`) waits
+    for nobody."""
 
     def tables_state(self) -> Any:
         """Rows, a name first, that differ once a table has been made, changed or removed."""
