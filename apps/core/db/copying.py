@@ -18,6 +18,8 @@ from django.core.management.color import no_style
 from django.db import DatabaseError, connections, models, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from apps.core.db.writing import writing_for
+
 SOURCE, TARGET = "copy_source", "copy_target"
 PROGRESS = "izzy_copy"
 ROWS = 1000
@@ -38,15 +40,16 @@ def database_copied(
 ) -> Iterator[int]:
     """Copies one database into another, both as in DATABASES, and yields the number of rows; the source is held until the end.
 
-    The target is empty, or an earlier copy was begun there. SQLite's file is not written meanwhile; of a server's database the rows of one moment are
-    read. Raises CopyFailed, also where rows differ afterwards.
+    The target is empty, or an earlier copy was begun there. SQLite's file is not written meanwhile; of a server's database the
+    rows of one moment are read. Raises CopyFailed, also where rows differ afterwards.
     """
     known = {name: dict(connections.settings[name]) for name in connections}
     added = connections.configure_settings({**known, SOURCE: dict(source), TARGET: dict(target)})
     for name in (SOURCE, TARGET):
         connections.settings[name] = added[name]
     try:
-        with transaction.atomic(using=SOURCE):
+        # Without a writer's lock: only a transaction's first statement may say what it sees.
+        with writing_for(None), transaction.atomic(using=SOURCE):
             if connections[SOURCE].vendor == "postgresql":
                 with connections[SOURCE].cursor() as cursor:
                     cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
@@ -69,11 +72,11 @@ class _Copy:
 
     def run(self) -> int:
         self._begin()
-        total = sum(self._copy(model) for model in copied_models())
+        for model in copied_models():
+            self._copy(model)
         for make in made_after.values():
             make(self.target)
-        self._end()
-        return total
+        return self._end()
 
     def _begin(self) -> None:
         tables = set(self.target.introspection.table_names())
@@ -104,7 +107,7 @@ class _Copy:
         for table, name, _ in keys:
             cursor.execute(f'ALTER TABLE {table} DROP CONSTRAINT "{name}"')
 
-    def _copy(self, model: type[models.Model]) -> int:
+    def _copy(self, model: type[models.Model]) -> None:
         fields, table = model._meta.concrete_fields, model._meta.db_table
         key = model._meta.pk
         done = self._noted(f"table {table}")
@@ -128,7 +131,6 @@ class _Copy:
                 count += len(batch)
         if count:
             self.say(f"{table}: {count:,} rows")
-        return count
 
     def _write(self, model: type[models.Model], rows: list[list[Any]]) -> None:
         names = ", ".join(
@@ -146,8 +148,9 @@ class _Copy:
                 rows,
             )
 
-    def _end(self) -> None:
-        every = copied_models()
+    def _end(self) -> int:
+        """Returns the number of rows in all, those of an earlier run too."""
+        every, total = copied_models(), 0
         with transaction.atomic(using=TARGET), self.target.cursor() as cursor:
             for sql in self.target.ops.sequence_reset_sql(no_style(), every):
                 cursor.execute(sql)
@@ -158,6 +161,7 @@ class _Copy:
         self.target.check_constraints()
         for model in every:
             there, here = fingerprint(model, TARGET), fingerprint(model, SOURCE)
+            total += here[0]
             if there != here:
                 table = model._meta.db_table
                 raise CopyFailed(
@@ -169,6 +173,7 @@ class _Copy:
             cursor.execute(f"DROP TABLE {PROGRESS}")
             if self.target.vendor == "postgresql":
                 cursor.execute("ANALYZE")
+        return total
 
     def _noted(self, name: str) -> str:
         with self.target.cursor() as cursor:
