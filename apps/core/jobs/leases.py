@@ -15,7 +15,7 @@ from django.db import DatabaseError, models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from apps.core.db.pool import in_db
+from apps.core.db.pool import in_db, settled
 
 logger = logging.getLogger(__name__)
 
@@ -95,7 +95,8 @@ class Leased(models.Model):
         while True:
             await asyncio.sleep(EXTEND_SECONDS)
             try:
-                await in_db(cls.lease_extend, key, runner)
+                # to its end: no extension may arrive after the block was left
+                await settled(in_db(cls.lease_extend, key, runner))
             except LeaseLost:
                 return
             except DatabaseError as error:  # a busy database: there is time for another try
