@@ -2,13 +2,18 @@
 
 from typing import Any, ClassVar
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.contrib.admin.options import IncorrectLookupParameters
+from django.contrib.auth import get_user_model
 from django.db import models
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.urls import path, reverse
 from unfold.admin import ModelAdmin
+from unfold.decorators import display
 
-from apps.core.models import InstanceState
+from apps.core.ids import parse_id
+from apps.core.integrity.requests import integrity_run_request
+from apps.core.models import InstanceState, IntegrityRun
 
 
 class IzzyModelAdmin(ModelAdmin):  # type: ignore[misc]  # unfold has no types
@@ -49,3 +54,66 @@ class ReadOnlyAdmin(IzzyModelAdmin):
 class InstanceStateAdmin(ReadOnlyAdmin):
     list_display = ("key", "updated_at")
     search_fields = ("key",)
+
+
+@admin.register(IntegrityRun)
+class IntegrityRunAdmin(ReadOnlyAdmin):
+    """Asks the worker whether rows, files and the search index fit each other, and shows what it found."""
+
+    list_display = ("created_at", "asked_by", "request_in_words", "standing", "found", "left", "took")
+    heavy_fields = ("findings",)
+    fields = ("created_at", "asked_by", "request_in_words", "state", "took", "found", "left")
+    list_before_template = "core/integrity_ask.html"
+    change_form_before_template = "core/integrity_findings.html"
+
+    @display(  # type: ignore[untyped-decorator]
+        description="state",
+        label={"done": "success", "running": "info", "waiting": "info", "failed": "danger"},
+    )
+    def standing(self, run: IntegrityRun) -> tuple[str, str]:
+        return run.state, str(run.get_state_display())
+
+    @admin.display(description="asked to")
+    def request_in_words(self, run: IntegrityRun) -> str:
+        return "look and repair" if run.fix else "look"
+
+    @admin.display(description="took")
+    def took(self, run: IntegrityRun) -> str:
+        return f"{(run.ended_at - run.created_at).total_seconds():.0f} s" if run.ended_at else "–"
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+        return self.fields
+
+    def get_urls(self) -> list[Any]:
+        ask = path("ask/", self.admin_site.admin_view(self.ask), name="core_integrityrun_ask")
+        return [ask, *super().get_urls()]
+
+    def ask(self, request: HttpRequest) -> HttpResponse:
+        """The form's POST: has the worker look, or look and repair."""
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        run = integrity_run_request(asked_by=request.user.get_username(), fix="fix" in request.POST)
+        messages.success(request, "The worker does it now. Open it to see what it finds.")
+        return HttpResponseRedirect(reverse("admin:core_integrityrun_change", args=[run.pk]))
+
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        run = IntegrityRun.objects.filter(pk=object_id).first() if parse_id(object_id) else None
+        context = {"run": run, "findings": _findings(run)} if run else {}
+        response: HttpResponse = super().change_view(
+            request, object_id, form_url, (extra_context or {}) | context
+        )
+        return response
+
+
+def _findings(run: IntegrityRun) -> list[dict[str, Any]]:
+    """The findings with the names of their users."""
+    users = {each["user"] for each in run.findings if each["user"]}
+    people = get_user_model()._base_manager.in_bulk(list(users))
+    names = {str(key): user.get_username() for key, user in people.items()}
+    return [each | {"username": names.get(each["user"], "")} for each in run.findings]

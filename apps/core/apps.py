@@ -13,6 +13,7 @@ class CoreConfig(AppConfig):
 
         from apps.core import health
         from apps.core.health import register_check
+        from apps.core.integrity import machine, requests
         from apps.core.jobs import worker
         from apps.core.jobs.worker import register_sweep
         from apps.core.purging import remains
@@ -34,3 +35,5 @@ class CoreConfig(AppConfig):
         account_deleters.register("admin's log and sessions", remains.account_forget)
         purge_parts.register("core", remains.PURGING)
         register_sweep("sessions", SessionStore.clear_expired, timedelta(hours=24))
+        register_sweep("integrity checks", requests.sweep, timedelta(seconds=2))
+        register_sweep("ended leases", machine.leases_clear, timedelta(minutes=5))

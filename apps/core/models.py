@@ -1,7 +1,7 @@
 """The base of rows that users own."""
 
 from collections.abc import Iterable
-from typing import Any, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 from uuid import UUID
 
 from django.conf import settings
@@ -9,6 +9,9 @@ from django.db import connections, models
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from apps.core.db.writing import json_ordered
+from django.utils import timezone
+
+from apps.core.ids import uuid7
 
 M = TypeVar("M", bound=models.Model)
 
@@ -114,3 +117,37 @@ class InstanceState(models.Model):
 
     def __str__(self) -> str:
         return self.key
+
+
+@choices_checked
+class IntegrityRun(models.Model):
+    """One run of `check_integrity` that somebody asked for in the admin; the worker does it.
+
+    `beat_at` is when the worker that does it last said so. `findings` are the first of them, as `Outcome.to_json` gives them; `found` and `left` count all.
+    """
+
+    class State(models.TextChoices):
+        WAITING = "waiting", "Waiting for the worker"
+        RUNNING = "running", "Under way"
+        DONE = "done", "Done"
+        FAILED = "failed", "Could not look"
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    state = models.CharField(max_length=16, choices=State, default=State.WAITING)
+    fix = models.BooleanField(default=False, verbose_name="repair")
+    asked_by = models.CharField(max_length=150, blank=True, default="")
+    step = models.CharField(max_length=200, blank=True, default="", help_text="What is looked at now.")
+    findings = models.JSONField(default=list)
+    found = models.PositiveIntegerField(default=0)
+    left = models.PositiveIntegerField(default=0)
+    error = models.CharField(max_length=500, blank=True, default="")
+    created_at = models.DateTimeField(default=timezone.now, verbose_name="asked for")
+    beat_at = models.DateTimeField(null=True, blank=True)
+    ended_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        verbose_name = "integrity check"
+        ordering: ClassVar = ["-created_at"]
+
+    def __str__(self) -> str:
+        return f"integrity check of {self.created_at:%Y-%m-%d %H:%M} UTC"

@@ -10,6 +10,7 @@ from enum import IntFlag
 from functools import lru_cache
 from hashlib import blake2b
 from math import inf
+from uuid import UUID
 
 import numpy as np
 
@@ -76,6 +77,14 @@ def pack_features(
         Flag.QUESTION if _ASKS.search(text, max(len(text) - END_CHARS, 0)) else 0,
         int.from_bytes(language.encode()[:2].ljust(2, b"\0"), "little"),
     )
+
+
+def packed_for(packed: bytes, source_id: UUID, code: int) -> bool:
+    """Whether these are features of a passage of that document, whose kind has this code."""
+    if len(packed) != _PACK.size:
+        return False
+    values = _PACK.unpack(packed)
+    return bool(values[2] == uuid_hash(source_id.bytes) and values[10] == code)
 
 
 def uuid_hash(value: bytes) -> int:

@@ -144,10 +144,11 @@ def _tampered(name: str, file: str, *, missing: bool) -> CapabilityRefused:
 def folders_remove(*paths: str) -> None:
     """Removes folders of versions when the transaction is committed, or with that of a capability all of its versions."""
     for path in paths:
-        transaction.on_commit(partial(_folder_remove, path))
+        transaction.on_commit(partial(folder_remove, path))
 
 
-def _folder_remove(path: str) -> None:
+def folder_remove(path: str) -> None:
+    """Removes a folder with what lies in it, at once."""
     storage = storages["capabilities"]
     if not path.startswith(f"{ROOT}/") or ".." in path:
         raise ValueError(path)
@@ -158,7 +159,7 @@ def _folder_remove(path: str) -> None:
     for name in names:
         storage.delete(f"{path}/{name}")
     for folder in folders:
-        _folder_remove(f"{path}/{folder}")
+        folder_remove(f"{path}/{folder}")
     storage.delete(path)
 
 

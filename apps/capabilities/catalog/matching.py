@@ -20,16 +20,20 @@ def capability_index(capability: Capability) -> None:
     if capability.status != Status.ACTIVE:
         documents_remove(user_id=user_id, source=Source.CAPABILITY, source_ids=[capability.pk])
         return
+    documents_index(user_id=user_id, documents=[capability_document(capability)])
+
+
+def capability_document(capability: Capability) -> Document:
+    """An active capability as search has it."""
     lines = [capability.name.replace("_", " "), capability.description]
     if capability.tags:
         lines.append(", ".join(capability.tags))
-    document = Document(
+    return Document(
         source=Source.CAPABILITY,
         source_id=capability.pk,
         text="\n".join(lines),
         happened_at=capability.created_at,
     )
-    documents_index(user_id=user_id, documents=[document])
 
 
 def capabilities_matching(user_id: UUID, query: str, *, top_k: int) -> list[tuple[Hit, Capability]]:

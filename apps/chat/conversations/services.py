@@ -12,6 +12,7 @@ from django.utils import timezone
 from apps.accounts.models import User
 from apps.accounts.selectors import preferences_for
 from apps.agent.models import ToolCall, ToolGrant
+from apps.builder.models import Follower
 from apps.chat.conversations.selectors import conversation_get
 from apps.chat.models import Conversation, Message, Turn, TurnEvent
 from apps.core.db.writing import SLICE, in_slices, rows_remove
@@ -130,6 +131,7 @@ def _slice(user_id: UUID, conversation_id: UUID) -> bool:
         ToolGrant.objects.unscoped().filter(conversation_id=conversation_id),
         Turn.objects.unscoped().filter(conversation_id=conversation_id),
         NoteHandle.objects.for_user(user_id).filter(conversation_id=conversation_id),
+        Follower.objects.unscoped().filter(conversation_id=conversation_id),
         Conversation.objects.unscoped().filter(id=conversation_id),
         room=SLICE - len(said),
     )

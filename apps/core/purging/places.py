@@ -65,7 +65,6 @@ def _each(rule: Rule, tables: str) -> list[RedactionTarget]:
 
 
 _SAID = "What you and Izzy said stays unless you have these messages redacted too."
-
 PLACES = (
     _target(
         "accounts.instructions",
@@ -227,6 +226,7 @@ WORDLESS = frozenset(
         gateway.waitingcall digest program
         contenttypes.contenttype app_label model
         core.instancestate value
+        core.integrityrun asked_by error findings step
         memory.capturelease runner
         memory.import cursor error_code format reader runner
         memory.memory folded_content folded_tags

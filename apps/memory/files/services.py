@@ -324,7 +324,17 @@ def file_revisions_keep(files: Sequence[MemoryFile], *, action: FileAction, chan
 
 def files_index(user_id: UUID, files: Sequence[MemoryFile]) -> None:
     """Bring the search index in step with the files' present state, inside the caller's transaction."""
-    shown = [
+    shown = file_documents(files)
+    hidden = [file.pk for file in files if file.deleted_at is not None]
+    if shown:
+        documents_index(user_id=user_id, documents=shown)
+    if hidden:
+        documents_remove(user_id=user_id, source=Source.FILE, source_ids=hidden)
+
+
+def file_documents(files: Sequence[MemoryFile]) -> list[Document]:
+    """Files as search has them; a deleted one is not found."""
+    return [
         Document(
             source=Source.FILE,
             source_id=file.pk,
@@ -335,11 +345,6 @@ def files_index(user_id: UUID, files: Sequence[MemoryFile]) -> None:
         for file in files
         if file.deleted_at is None
     ]
-    hidden = [file.pk for file in files if file.deleted_at is not None]
-    if shown:
-        documents_index(user_id=user_id, documents=shown)
-    if hidden:
-        documents_remove(user_id=user_id, source=Source.FILE, source_ids=hidden)
 
 
 def file_text(path: str, content: str) -> str:

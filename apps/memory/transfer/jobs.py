@@ -54,9 +54,8 @@ def import_create(
     if format not in {AUTO, *(known for known, _, _ in import_formats())}:
         raise InvalidInput("There is no such format.", code="unknown_format", field="format")
     key, shown = uuid7(), " ".join("".join(filter(str.isprintable, name)).split())[-MAX_NAME_CHARS:]
-    size = upload_write(key, chunks, limit=settings.IZZY_IMPORT_LIMIT if limited else None)
-    upload = Upload(import_path(key), shown, pasted)
-    try:
+    with upload_write(key, chunks, limit=settings.IZZY_IMPORT_LIMIT if limited else None) as size:
+        upload = Upload(import_path(key), shown, pasted)
         reader = format
         if format == AUTO:
             reader = NAME if is_own(upload) else reader_for(upload).name
@@ -77,9 +76,6 @@ def import_create(
             ),
             here=here,
         )
-    except BaseException:
-        upload_remove(key)
-        raise
 
 
 @transaction.atomic

@@ -292,6 +292,12 @@ def sweep() -> None:
         importer.start()
 
 
+def import_lost(key: UUID) -> None:
+    """Ends an import whose file is gone; nothing where another process has it in hand."""
+    if not import_path(key).exists() and Import.lease_take(key):
+        Run(Import.objects.unscoped().get(pk=key)).step()
+
+
 @cache
 def _release_at_exit() -> None:
     """Once per process: an orderly end leaves what is under way to the next worker at once."""

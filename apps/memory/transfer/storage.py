@@ -1,9 +1,10 @@
 """The files of imports, in the folder `imports` of the data directory, until they have ended."""
 
+import fcntl
 import os
 import time
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import UUID
 
@@ -27,11 +28,16 @@ def import_path(key: UUID) -> Path:
     return imports_folder() / str(key)
 
 
-def upload_write(key: UUID, chunks: Iterable[bytes], *, limit: int | None) -> int:
-    """Keeps an upload for its import; its bytes. TooLarge for more than the limit, InvalidInput for an empty one."""
+@contextmanager
+def upload_write(key: UUID, chunks: Iterable[bytes], *, limit: int | None) -> Iterator[int]:
+    """Keeps an upload for its import; yields its bytes. TooLarge for more than the limit, InvalidInput for an empty one.
+
+    The file is held until the end of the block, by when its import is to be stored; where that fails, it goes.
+    """
     size, path = 0, import_path(key)
     try:
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH)
             for chunk in chunks:
                 size += len(chunk)
                 if limit is not None and size > limit:
@@ -41,12 +47,27 @@ def upload_write(key: UUID, chunks: Iterable[bytes], *, limit: int | None) -> in
                 file.write(chunk)
             file.flush()
             os.fsync(file.fileno())
-        if not size:
-            raise InvalidInput("The file is empty.", code="empty_file", field="file")
+            if not size:
+                raise InvalidInput("The file is empty.", code="empty_file", field="file")
+            yield size
     except BaseException:
         path.unlink(missing_ok=True)
         raise
-    return size
+
+
+def uploads() -> Iterator[Path]:
+    """All files that lie there."""
+    return imports_folder().iterdir()
+
+
+def is_held(path: Path) -> bool:
+    """Whether somebody is just about to store the import of the file, or the file is gone."""
+    try:
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    return False
 
 
 def upload_remove(key: UUID) -> None:
@@ -56,7 +77,7 @@ def upload_remove(key: UUID) -> None:
 def uploads_prune() -> int:
     """Sweep: removes files that belong to no import that is under way; returns how many."""
     gone = 0
-    for path in imports_folder().iterdir():
+    for path in uploads():
         with suppress(OSError, ValueError):
             old = time.time() - path.stat().st_mtime > LOST_AFTER
             rows = Import.objects.unscoped().filter(pk=UUID(path.name), state__in=OPEN_IMPORTS)

@@ -2,7 +2,7 @@
 
 from django.db import connection
 
-from .base import Batch, Head, Ids, OccasionRow, Row, Space, Stem, Storage
+from .base import Batch, Head, Ids, OccasionRow, Postings, Row, Space, Stem, Storage
 
 
 def _storage() -> Storage:
@@ -15,6 +15,30 @@ def _storage() -> Storage:
     return SQLite()
 
 
-backend = _storage()
+def _postings() -> Postings:
+    if connection.vendor == "postgresql":
+        from .postgresql_postings import PostgreSQLPostings
 
-__all__ = ["Batch", "Head", "Ids", "OccasionRow", "Row", "Space", "Stem", "Storage", "backend"]
+        return PostgreSQLPostings()
+    from .sqlite_postings import SQLitePostings
+
+    return SQLitePostings()
+
+
+backend = _storage()
+full_text = _postings()
+"""For checking; search goes by `backend`."""
+
+__all__ = [
+    "Batch",
+    "Head",
+    "Ids",
+    "OccasionRow",
+    "Postings",
+    "Row",
+    "Space",
+    "Stem",
+    "Storage",
+    "backend",
+    "full_text",
+]

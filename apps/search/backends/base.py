@@ -1,6 +1,6 @@
 """What a storage of search does, and the values that go between: UUIDs and aware times, whatever the columns hold."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple, Protocol
@@ -145,3 +145,27 @@ class Storage(Protocol):
 
     def segments_merge(self) -> None:
         """Drop the terms of removed passages for good; not inside a transaction."""
+
+
+class Postings(Protocol):
+    """Full text compared with the stems of passages, and made anew from them."""
+
+    def wrong(self, user_id: UUID) -> Iterator[int]:
+        """Ids of the user's passages whose postings are not their terms, and ids with postings of the user that are no
+        passage."""
+
+    def renew(self, user_id: UUID, ids: Collection[int]) -> None:
+        """Make the postings of these ids what their passages' terms say, in the caller's transaction; those of an id
+        without a passage go."""
+
+    def owners(self) -> Iterator[int]:
+        """The numbers of the owners of whom there are postings, where postings can outlive their passages."""
+
+    def clear(self, owner: int) -> None:
+        """Take all postings of an owner away, in the caller's transaction."""
+
+    def sound(self) -> bool:
+        """Whether the structure of full text itself is whole, as far as the engine can tell."""
+
+    def empty(self) -> None:
+        """Empty full text, in the caller's transaction; `renew` fills it again."""

@@ -129,8 +129,12 @@ def document_terms(text: str, language: str = "") -> tuple[str, list[str]]:
 
 def analysed_text(text: str, language: str) -> list[tuple[str, str, list[str]]]:
     """The text's chunks, each with the code of its language and its distinct stems."""
-    chunks = [text] if len(text) <= SHORT_CHARS else chunk_text(text)
-    return [(chunk, *document_terms(chunk, language)) for chunk in chunks]
+    return [(chunk, *document_terms(chunk, language)) for chunk in chunked(text)]
+
+
+def chunked(text: str) -> list[str]:
+    """The pieces of a document that are passages of their own."""
+    return [text] if len(text) <= SHORT_CHARS else chunk_text(text)
 
 
 def analysed_all(texts: list[str], language: str) -> list[list[tuple[str, str, list[str]]]]:

@@ -12,6 +12,7 @@ from uuid import UUID
 from django.conf import settings
 from django.utils.crypto import salted_hmac
 
+from ..bubblewrap.identity import sandbox_identity
 from ..bubblewrap.prepared import CannotPrepare, Prepared, prepare
 from ..store import remove_abandoned, store_folder
 
@@ -28,11 +29,27 @@ def layer_folder(prepared: Prepared, user_id: UUID, requirements: Sequence[str])
 
 
 def _layers_of(user_id: UUID, prepared: Prepared) -> Path:
-    return (
-        store_folder(prepared.identity)
-        / "layers"
-        / salted_hmac("izzy.layers", user_id.hex).hexdigest()[:24]
-    )
+    return store_folder(prepared.identity) / "layers" / layers_name(user_id)
+
+
+def layers_name(user_id: UUID) -> str:
+    """The name that a user has among the layers."""
+    return salted_hmac("izzy.layers", user_id.hex).hexdigest()[:24]
+
+
+def layer_owners() -> set[str]:
+    """The names of all users who have layers here."""
+    try:
+        folder = store_folder(sandbox_identity()) / "layers"
+        return {each.name for each in folder.iterdir() if each.is_dir()}
+    except (OSError, CannotPrepare):  # there are no local sandboxes
+        return set()
+
+
+def layers_remove(name: str) -> None:
+    """Removes all layers under one of these names."""
+    folder = store_folder(sandbox_identity()) / "layers"
+    shutil.rmtree(folder / Path(name).name, ignore_errors=True)
 
 
 def mark_used(layer: Path) -> bool:

@@ -1,0 +1,140 @@
+"""Checks of builds: open ones that can go on, ended ones that have an end, and capabilities that say they are being built."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Count, Exists, F, Max, OuterRef, Q, QuerySet
+from django.utils import timezone
+
+from apps.builder.builds.ending import build_end
+from apps.builder.models import OPEN_STATES, Build, BuilderMessage, DialogueMessage, Follower, State
+from apps.capabilities.catalog.lifecycle import capability_fail
+from apps.capabilities.models import Capability, Status
+from apps.core.integrity import Check, Finding, disposable, integrity_checks, row_name
+
+REASON = "Izzy lost what it needed to go on with this. Try again."
+NOT_BUILT = "Nothing builds it any more. Try again."
+
+
+def _rows(model: Any, user_id: UUID | None) -> "QuerySet[Any]":
+    rows: QuerySet[Any] = model._base_manager.all()
+    return rows.filter(user_id=user_id) if user_id else rows
+
+
+def _find(user_id: UUID | None) -> Iterator[Finding]:
+    builds = _rows(Build, user_id)
+    open_builds = builds.filter(state__in=OPEN_STATES)
+    yield from _findings(
+        open_builds.exclude(ended_at=None),
+        "It is open, and has a time at which it ended.",
+        "Takes the time away; it goes on.",
+        "reopen",
+    )
+    yield from _findings(
+        builds.exclude(state__in=OPEN_STATES).filter(ended_at=None),
+        "It has ended, and no time says when.",
+        "Notes the present time.",
+        "time",
+    )
+    yield from _findings(
+        builds.filter(state=State.RUNNING, started_at=None),
+        "It is being built, and was never begun.",
+        "Puts it back into the queue.",
+        "queue",
+    )
+    # A build goes on from its talk with the model, which is numbered from 0 without a gap.
+    talk = DialogueMessage._base_manager.filter(build=OuterRef("pk")).order_by().values("build")
+    gaps = talk.annotate(gap=Max("position") + 1 - Count("pk")).values("gap")
+    yield from _findings(
+        open_builds.annotate(gap=gaps).filter(gap__gt=0),
+        "It is open, and parts of its talk with the model are gone.",
+        "Ends it as failed; the user can ask for it again.",
+        "end",
+    )
+    newest = BuilderMessage._base_manager.filter(build=OuterRef("pk")).order_by("-number")
+    yield from _findings(
+        builds.annotate(top=newest.values("number")[:1]).filter(top__gt=F("messages_count")),
+        "It counts fewer messages than it has: no new one could be stored.",
+        "Raises its counter.",
+        "count",
+    )
+    unready = Q(capability__current=None) & ~Q(capability__status=Status.BUILDING)
+    yield from _findings(
+        open_builds.filter(unready),
+        "It is open, and its capability, which has no version yet, is not being built.",
+        "Ends it as failed; the user can ask for it again.",
+        "end",
+    )
+    yield from _around(user_id)
+
+
+def _around(user_id: UUID | None) -> Iterator[Finding]:
+    """Who follows builds, and what they build."""
+    told = _rows(Follower, user_id).filter(told__gt=F("build__messages_count"))
+    for key, owner in told.order_by().values_list("pk", "user_id"):
+        yield Finding(
+            about=row_name(Follower, key),
+            message="It was told more messages of its build than there are.",
+            repair="Has it told what is new from here on.",
+            user_id=owner,
+            subject=("told", key),
+        )
+    busy = Build._base_manager.filter(capability=OuterRef("pk"), state__in=OPEN_STATES)
+    idle = _rows(Capability, user_id).filter(~Exists(busy), status=Status.BUILDING)
+    for key, owner in idle.order_by().values_list("pk", "user_id"):
+        yield Finding(
+            about=row_name(Capability, key),
+            message="It says that it is being built, and no build is open.",
+            repair="Puts it back into use where it has a version, else notes that it failed.",
+            user_id=owner,
+            subject=("idle", key),
+        )
+
+
+def _findings(rows: "QuerySet[Any]", message: str, repair: str, kind: str) -> Iterator[Finding]:
+    for key, owner in rows.order_by().values_list("pk", "user_id"):
+        yield Finding(
+            about=row_name(Build, key),
+            message=message,
+            repair=repair,
+            user_id=owner,
+            subject=(kind, key),
+        )
+
+
+def _fix(findings: Sequence[Finding]) -> None:
+    for finding in findings:
+        kind, key = finding.subject
+        with transaction.atomic():
+            _repair(kind, key, finding.user_id)
+
+
+def _repair(kind: str, key: UUID, user_id: UUID | None) -> None:
+    builds = Build.objects.unscoped().filter(pk=key)
+    if kind == "idle" and user_id:
+        open_ones = Build.objects.unscoped().filter(capability_id=key, state__in=OPEN_STATES)
+        if not open_ones.exists():
+            capability_fail(user_id=user_id, capability_id=key, reason=NOT_BUILT)
+    elif kind == "told":
+        follower = Follower.objects.unscoped().select_related("build").get(pk=key)
+        follower.told = follower.build.messages_count
+        follower.save(update_fields=["told"])
+    elif kind == "reopen":
+        builds.filter(state__in=OPEN_STATES).update(ended_at=None)
+    elif kind == "time":
+        builds.exclude(state__in=OPEN_STATES).update(ended_at=timezone.now())
+    elif kind == "queue":
+        builds.filter(state=State.RUNNING, started_at=None).update(
+            state=State.QUEUED, runner="", lease_until=None
+        )
+    elif kind == "count":
+        newest = BuilderMessage.objects.unscoped().filter(build_id=key).aggregate(top=Max("number"))
+        builds.update(messages_count=newest["top"] or 0)
+    elif kind == "end" and (build := builds.select_for_update().first()):
+        build_end(build=build, code="interrupted", reason=REASON)
+
+
+integrity_checks.register("builder: builds", Check("Builds can go on or have ended", _find, _fix))
+disposable |= {"builder.Follower", "builder.BuilderMessage", "builder.DialogueMessage"}

@@ -1,0 +1,194 @@
+"""Checks of capabilities: the files of their versions, folders that belong to none, requirements of nobody; and what search
+should hold of them."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+from uuid import UUID
+
+from django.core.files.storage import storages
+from django.db import transaction
+from django.db.models import F, Q, QuerySet
+
+from apps.capabilities.catalog.files import (
+    FILES,
+    ROOT,
+    CapabilityRefused,
+    files_verified,
+    folder_remove,
+)
+from apps.capabilities.catalog.lifecycle import capability_disable
+from apps.capabilities.catalog.matching import capability_document
+from apps.capabilities.models import Capability, CapabilityVersion, Status
+from apps.capabilities.sandbox.layers.store import layer_owners, layers_name, layers_remove
+from apps.core.integrity import Check, Finding, disposable, integrity_checks, row_name, users_each
+from apps.search.documents import Document, Source
+from apps.search.integrity import Indexed, indexed
+
+AT_ONCE = 200
+
+
+def _rows(model: Any, user_id: UUID | None) -> "QuerySet[Any]":
+    rows: QuerySet[Any] = model._base_manager.all()
+    return rows.filter(user_id=user_id) if user_id else rows
+
+
+def _ids(user_id: UUID) -> Iterator[UUID]:
+    rows = Capability.objects.for_user(user_id).order_by("pk")
+    return rows.values_list("pk", flat=True).iterator(AT_ONCE)
+
+
+def _documents(user_id: UUID, ids: Sequence[UUID]) -> dict[UUID, list[Document]]:
+    rows = Capability.objects.for_user(user_id).filter(pk__in=ids)
+    return {row.pk: [capability_document(row)] if row.status == Status.ACTIVE else [] for row in rows}
+
+
+def _versions(user_id: UUID | None) -> Iterator[Finding]:
+    """Whether each capability is what its current version is."""
+    rows = _rows(Capability, user_id)
+    strange = Q(current__isnull=False) & ~Q(current__capability=F("pk"))
+    differs = Q(current__isnull=False) & ~Q(path=F("current__path"))
+    for key, owner in _keys(rows.filter(strange)):
+        yield Finding(
+            about=row_name(Capability, key),
+            message="Its current version is another capability's.",
+            advice="Choose one of its versions on its page.",
+            user_id=owner,
+        )
+    for key, owner in _keys(rows.filter(differs).exclude(strange)):
+        yield Finding(
+            about=row_name(Capability, key),
+            message="Its folder is not that of its current version.",
+            repair="Takes over what its current version says.",
+            user_id=owner,
+            subject=("path", key),
+        )
+    for key, owner in _keys(rows.filter(current=None, status=Status.ACTIVE)):
+        yield Finding(
+            about=row_name(Capability, key),
+            message="It is active, and has no version that could run.",
+            repair="Disables it.",
+            user_id=owner,
+            subject=("none", key),
+        )
+
+
+def _keys(rows: "QuerySet[Any]") -> Iterator[tuple[UUID, UUID]]:
+    return rows.order_by().values_list("pk", "user_id").iterator(AT_ONCE)
+
+
+def _versions_fix(findings: Sequence[Finding]) -> None:
+    for finding in findings:
+        kind, key = finding.subject
+        if kind == "none" and finding.user_id:
+            reason = "It has no version that could run."
+            capability_disable(user_id=finding.user_id, capability_id=key, reason=reason)
+            continue
+        with transaction.atomic():
+            rows = Capability.objects.unscoped().select_for_update(of=("self",))
+            capability = rows.select_related("current").get(pk=key)
+            if capability.current is not None:
+                capability.path = capability.current.path
+                capability.save(update_fields=["path"])
+
+
+def _files(user_id: UUID | None) -> Iterator[Finding]:
+    """The files of versions against their checksums."""
+    rows = _rows(CapabilityVersion, user_id).order_by()
+    for version in rows.only("user_id", "path", "checksums", "checksum").iterator(AT_ONCE):
+        for file in FILES:
+            try:
+                files_verified(version, "it", [file])
+            except CapabilityRefused:
+                yield Finding(
+                    about=f"{row_name(version)}, {version.path}/{file}",
+                    message="The file is missing, cannot be read, or was changed after it was saved: the version is "
+                    "not run.",
+                    advice="Restore the file from a backup, save what is there as a new version on the capability's "
+                    "page, or go back to an earlier version.",
+                    user_id=version.user_id,
+                )
+
+
+def _folders(user_id: UUID | None) -> Iterator[Finding]:
+    """Folders of capabilities and versions that no row names."""
+    if user_id is not None:
+        return
+    storage = storages["capabilities"]
+    try:
+        folders, files = storage.listdir(ROOT)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    for name in folders:
+        versions, loose = storage.listdir(f"{ROOT}/{name}")
+        paths = [f"{ROOT}/{name}/{each}" for each in versions]
+        named = CapabilityVersion.objects.unscoped().filter(path__in=paths)
+        known = set(named.values_list("path", flat=True))
+        lost = [path for path in paths if path not in known]
+        lost += [f"{ROOT}/{name}/{each}" for each in loose]
+        if not versions and not loose:
+            lost.append(f"{ROOT}/{name}")
+        yield from map(_lost, sorted(lost))
+    yield from (_lost(f"{ROOT}/{each}") for each in files)
+
+
+def _lost(path: str) -> Finding:
+    return Finding(
+        about=f"folder {path}",
+        message="No version of a capability lies there.",
+        repair="Removes what lies there.",
+        subject=path,
+    )
+
+
+def _folders_fix(findings: Sequence[Finding]) -> None:
+    storage = storages["capabilities"]
+    for finding in findings:
+        path = finding.subject
+        # Whoever writes a version does so inside a transaction: inside of ours nobody is about to name the folder.
+        with transaction.atomic():
+            named = CapabilityVersion.objects.unscoped().filter(path=path)
+            if path.count("/") == 1 and any(storage.listdir(path)):
+                continue
+            if named.exists():
+                continue
+            folder_remove(path)
+            above = path.rpartition("/")[0]
+            if above != ROOT and not any(storage.listdir(above)):
+                folder_remove(above)
+
+
+def _layers(user_id: UUID | None) -> Iterator[Finding]:
+    """Installed requirements of users who are gone."""
+    if user_id is not None:
+        return
+    names = layer_owners()
+    if not names:
+        return
+    names.difference_update(map(layers_name, users_each(None)))
+    for name in sorted(names):
+        yield Finding(
+            about=f"requirements of {name}",
+            message="They were installed for a user who is gone.",
+            repair="Removes them.",
+            subject=name,
+        )
+
+
+def _layers_fix(findings: Sequence[Finding]) -> None:
+    for finding in findings:
+        layers_remove(finding.subject)
+
+
+indexed.register(Source.CAPABILITY, Indexed(Capability._meta.db_table, _ids, _documents))
+integrity_checks.register(
+    "capabilities: versions",
+    Check("Capabilities are what their versions say", _versions, _versions_fix),
+)
+integrity_checks.register("capabilities: files", Check("Files are those that were saved", _files))
+integrity_checks.register(
+    "capabilities: folders", Check("Folders belong to versions", _folders, _folders_fix)
+)
+integrity_checks.register(
+    "capabilities: requirements", Check("Installed requirements have an owner", _layers, _layers_fix)
+)
+disposable.add("capabilities.Execution")

@@ -1,0 +1,259 @@
+"""Checks of conversations, their turns and messages, and of what other apps keep by a conversation's id; and what search
+should hold of messages."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+from uuid import UUID
+
+from django.db import models, transaction
+from django.db.models import Count, Exists, F, Max, OuterRef, Q, QuerySet
+from django.utils import timezone
+
+from apps.agent.models import ToolCall, ToolGrant
+from apps.builder.models import Build, Follower
+from apps.chat.conversations.handover import document_of
+from apps.chat.models import (
+    OPEN_STATES,
+    Conversation,
+    Message,
+    MessageKind,
+    Role,
+    Turn,
+    TurnEvent,
+    TurnStatus,
+)
+from apps.chat.turns.store import turn_close
+from apps.core.integrity import Check, Finding, disposable, integrity_checks, row_name
+from apps.memory.capture.windows import conversation_withdraw
+from apps.memory.models import CaptureWindow, NoteHandle, WindowState
+from apps.search.documents import Document, Source
+from apps.search.integrity import Indexed, indexed
+
+AT_ONCE = 500
+ENDED_EARLY = "integrity"
+Keys = Iterator[tuple[UUID, UUID]]
+
+
+def message_ids(user_id: UUID) -> Iterator[UUID]:
+    rows = Message.objects.for_user(user_id).order_by("pk")
+    return rows.values_list("pk", flat=True).iterator(AT_ONCE)
+
+
+def message_documents(user_id: UUID, ids: Sequence[UUID]) -> dict[UUID, list[Document] | None]:
+    """What search should hold of those messages among `ids` that are there; a sweep indexes those that are yet to be."""
+    rows = Message.objects.owned_by(user_id).filter(pk__in=ids).select_related("conversation")
+    rows = rows.defer("blocks", "conversation__tools", "conversation__summary")
+    return {row.pk: _documents(row) for row in rows}
+
+
+def _documents(message: Message) -> list[Document] | None:
+    if message.conversation.deleted_at is not None:
+        return None  # it goes slice by slice, or can be brought back
+    if message.superseded_by_id is not None or not message.text:
+        return []
+    if not message.conversation.use_memory:
+        return []
+    if message.kind != MessageKind.TEXT:
+        return []
+    return [document_of(message)] if message.indexed else None
+
+
+def _rows(model: Any, user_id: UUID | None) -> "QuerySet[Any]":
+    rows: QuerySet[Any] = model._base_manager.all()
+    return rows.filter(user_id=user_id) if user_id else rows
+
+
+def _keys(rows: "QuerySet[Any]") -> Keys:
+    return rows.order_by().values_list("pk", "user_id").iterator(AT_ONCE)
+
+
+def _numbers(user_id: UUID | None) -> Iterator[Finding]:
+    """Counters of conversations, below which a new message or event could not be stored."""
+    newest = Message._base_manager.filter(conversation=OuterRef("pk")).order_by("-position")
+    events = TurnEvent.objects.filter(conversation=OuterRef("pk")).order_by("-last_seq")
+    rows = _rows(Conversation, user_id).annotate(
+        newest=models.Subquery(newest.values("position")[:1]),
+        logged=models.Subquery(events.values("last_seq")[:1]),
+    )
+    low = Q(newest__gt=F("last_position")) | Q(logged__gt=F("last_seq")) | Q(logged__gt=F("stored_seq"))
+    for key, owner in _keys(rows.filter(low | Q(stored_seq__gt=F("last_seq")))):
+        yield Finding(
+            about=row_name(Conversation, key),
+            message="It counts fewer messages or events than it has: no new one could be stored.",
+            repair="Raises its counters.",
+            user_id=owner,
+            subject=key,
+        )
+
+
+def _numbers_fix(findings: Sequence[Finding]) -> None:
+    for finding in findings:
+        with transaction.atomic():
+            row = Conversation.objects.unscoped().select_for_update().filter(pk=finding.subject).first()
+            if row is None:
+                continue
+            top = (
+                Message.objects.unscoped().filter(conversation=row).aggregate(top=Max("position"))["top"]
+            )
+            seq = TurnEvent.objects.filter(conversation=row).aggregate(top=Max("last_seq"))["top"] or 0
+            row.last_position = max(row.last_position, top or 0)
+            row.stored_seq = max(row.stored_seq, seq)
+            row.last_seq = max(row.last_seq, row.stored_seq)
+            row.save(update_fields=["last_position", "stored_seq", "last_seq"])
+
+
+def _turns(user_id: UUID | None) -> Iterator[Finding]:
+    rows = _rows(Turn, user_id)
+    opening = Message._base_manager.filter(
+        turn=OuterRef("pk"), role=Role.USER, kind__in=[MessageKind.TEXT, MessageKind.NOTICE]
+    )
+    for key, owner in _keys(rows.filter(~Exists(opening), state__in=OPEN_STATES)):
+        yield _turn(key, owner, "It is open, and the message that it answers is gone.", "mute")
+    calls = ToolCall._base_manager.filter(turn_id=OuterRef("pk")).exclude(state=ToolCall.State.DONE)
+    for key, owner in _keys(rows.filter(Exists(calls)).exclude(state__in=OPEN_STATES)):
+        yield _turn(key, owner, "It has ended, and tool calls of it have not.", "calls")
+    asked = calls.filter(state=ToolCall.State.WAITING)
+    decided = ToolCall._base_manager.filter(turn_id=OuterRef("pk"))
+    waiting = rows.filter(state=TurnStatus.WAITING).filter(~Exists(asked), ~Exists(decided))
+    for key, owner in _keys(waiting):
+        yield _turn(key, owner, "It waits for the user, and nothing is asked.", "mute")
+    for key, owner in _keys(rows.filter(ended_at=None).exclude(state__in=OPEN_STATES)):
+        yield _turn(key, owner, "It has ended, and no time says when.", "time")
+    several = rows.filter(state=TurnStatus.RUNNING).order_by().values("conversation_id", "user_id")
+    for row in several.annotate(number=Count("pk")).filter(number__gt=1):
+        yield Finding(
+            about=row_name(Conversation, row["conversation_id"]),
+            message="Several of its turns run at once.",
+            advice="Stop them on its page; the worker ends those that no process runs.",
+            user_id=row["user_id"],
+        )
+
+
+def _turn(key: UUID, owner: UUID, message: str, kind: str) -> Finding:
+    repair = {
+        "mute": "Ends it as failed.",
+        "calls": "Ends them with an error, as a stopped turn's.",
+        "time": "Notes the present time.",
+    }[kind]
+    return Finding(
+        about=row_name(Turn, key), message=message, repair=repair, user_id=owner, subject=(kind, key)
+    )
+
+
+def _turns_fix(findings: Sequence[Finding]) -> None:
+    for finding in findings:
+        kind, key = finding.subject
+        with transaction.atomic():
+            turn = Turn.objects.unscoped().select_for_update().filter(pk=key).first()
+            if turn is None:
+                continue
+            if kind == "time":
+                turn.ended_at = timezone.now()
+            elif kind == "calls":
+                calls = ToolCall.objects.unscoped().filter(turn_id=key)
+                calls.exclude(state=ToolCall.State.DONE).update(
+                    state=ToolCall.State.DONE,
+                    is_error=True,
+                    error_code="interrupted",
+                    finished_at=timezone.now(),
+                )
+            elif turn.state in OPEN_STATES:
+                turn_close(turn, reason="failed")
+                turn.state, turn.ended_at, turn.waiting_for = TurnStatus.FAILED, timezone.now(), []
+                turn.error_code, turn.error_message = ENDED_EARLY, "What it was to answer is gone."
+            turn.save()
+
+
+def _histories(user_id: UUID | None) -> Iterator[Finding]:
+    """What the model gets of ended turns: blocks that can be read, and a result for each call."""
+    rows = _rows(Message, user_id).exclude(turn__state__in=OPEN_STATES)
+    columns = ("pk", "user_id", "turn_id", "blocks")
+    asked: set[str] = set()
+    readable = True
+    turn: tuple[UUID | None, UUID | None] = (None, None)
+    ordered = rows.order_by("turn_id", "position").values_list(*columns)
+    for key, owner, turn_id, packed in ordered.iterator(AT_ONCE):
+        if turn_id != turn[0]:
+            yield from _unanswered(turn, asked)
+            turn, asked, readable = (turn_id, owner), set(), True
+        try:
+            blocks = json.loads(packed)
+            asked |= {block["id"] for block in blocks if block["type"] == "tool_use"}
+            asked -= {block["tool_use_id"] for block in blocks if block["type"] == "tool_result"}
+        except (ValueError, TypeError, KeyError):
+            yield Finding(
+                about=row_name(Message, key),
+                message="Its blocks cannot be read: no model can be given the conversation.",
+                advice="Its text is kept. Edit the message on the page of the conversation, which replaces it.",
+                user_id=owner,
+            )
+            readable = False
+        if not readable:
+            asked = set()
+    yield from _unanswered(turn, asked)
+
+
+def _unanswered(turn: tuple[UUID | None, UUID | None], asked: set[str]) -> Iterator[Finding]:
+    key, owner = turn
+    if key is not None and asked:
+        yield Finding(
+            about=row_name(Turn, key),
+            message="It has ended, and a tool call in its history has no result: models refuse that.",
+            advice="Edit its message on the page of the conversation, which replaces the turn.",
+            user_id=owner,
+        )
+
+
+Kept = tuple[type[models.Model], str, Callable[[Sequence[UUID]], None]]
+
+
+def _orphans(user_id: UUID | None) -> Iterator[Finding]:
+    """Rows that other apps keep by the id of a conversation or turn, and that go with it."""
+    there = Conversation._base_manager.filter(pk=OuterRef("conversation_id"))
+    for model in (NoteHandle, ToolGrant, Follower):
+        lost = _rows(model, user_id).filter(~Exists(there), conversation_id__isnull=False)
+        for key, owner in _keys(lost):
+            yield _orphan(
+                model, key, owner, "The conversation that it belongs to is gone.", "Removes it."
+            )
+    of_turns = Turn._base_manager.filter(pk=OuterRef("turn_id"))
+    of_builds = Build._base_manager.filter(pk=OuterRef("turn_id"))
+    calls = _rows(ToolCall, user_id).filter(~Exists(of_turns), ~Exists(of_builds), turn_id__isnull=False)
+    for key, owner in _keys(calls):
+        yield _orphan(
+            ToolCall, key, owner, "The turn or build that it belongs to is gone.", "Removes it."
+        )
+    windows = _rows(CaptureWindow, user_id).filter(~Exists(there), state=WindowState.WAITING)
+    for key, owner in _keys(windows):
+        message = "It waits to be read, and its conversation is gone."
+        yield _orphan(CaptureWindow, key, owner, message, "Withdraws it.")
+
+
+def _orphan(model: type[models.Model], key: UUID, owner: UUID, message: str, repair: str) -> Finding:
+    return Finding(
+        about=row_name(model, key), message=message, repair=repair, user_id=owner, subject=(model, key)
+    )
+
+
+@transaction.atomic
+def _orphans_fix(findings: Sequence[Finding]) -> None:
+    for finding in findings:
+        model, key = finding.subject
+        if model is not CaptureWindow:
+            model._base_manager.filter(pk=key).delete()
+            continue
+        window = CaptureWindow.objects.unscoped().get(pk=key)
+        conversation_withdraw(user_id=window.user_id, conversation_id=window.conversation_id)
+
+
+indexed.register(Source.CONVERSATION, Indexed(Message._meta.db_table, message_ids, message_documents))
+integrity_checks.register(
+    "chat: counters", Check("Conversations count their messages and events", _numbers, _numbers_fix)
+)
+integrity_checks.register("chat: turns", Check("Turns are open or ended as a whole", _turns, _turns_fix))
+integrity_checks.register("chat: histories", Check("Models can be given every conversation", _histories))
+integrity_checks.register(
+    "chat: orphans", Check("What belongs to a conversation has one", _orphans, _orphans_fix)
+)
+disposable.add("chat.TurnEvent")

@@ -1,0 +1,55 @@
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from django.db import connection
+from pytest_django import Settings
+
+from apps.accounts.models import User
+from apps.core.integrity import running
+from apps.core.integrity.running import Outcome, examine
+from apps.search.backends import full_text
+
+from .world import World, world_of
+
+Look = Callable[..., list[Outcome]]
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "AGAIN_SECONDS", 0.0)
+
+
+@pytest.fixture
+def data(tmp_path: Path, settings: Settings) -> Path:
+    """A data directory of the test's own, for what lies beside the rows."""
+    settings.IZZY_DATA_DIR = tmp_path
+    settings.STORAGES = settings.STORAGES | {
+        "capabilities": {
+            "BACKEND": "django.core.files.storage.FileSystemStorage",
+            "OPTIONS": {"location": tmp_path},
+        }
+    }
+    return tmp_path
+
+
+@pytest.fixture
+def _no_leavings(db: None) -> None:
+    """Tests that commit leave their stems in SQLite's full text, which no flush of tables empties."""
+    if connection.vendor == "sqlite":
+        full_text.empty()
+
+
+@pytest.fixture
+def world(_no_leavings: None, data: Path, alice: User) -> World:
+    return world_of(alice)
+
+
+@pytest.fixture
+def look() -> Look:
+    """`look(fix=True)`: what is wrong with everything."""
+
+    def find(*, fix: bool = False) -> list[Outcome]:
+        return list(examine(fix=fix))
+
+    return find
