@@ -7,10 +7,9 @@ from uuid import UUID
 from django.conf import settings
 from django.db import connections, models
 from django.db.backends.base.base import BaseDatabaseWrapper
-
-from apps.core.db.writing import json_ordered
 from django.utils import timezone
 
+from apps.core.db.writing import json_ordered
 from apps.core.ids import uuid7
 
 M = TypeVar("M", bound=models.Model)
