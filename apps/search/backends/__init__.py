@@ -26,7 +26,7 @@ def _postings() -> Postings:
 
 
 backend = _storage()
-full_text = _postings()
+postings_held = _postings()
 """For checking; search goes by `backend`."""
 
 __all__ = [
@@ -40,5 +40,5 @@ __all__ = [
     "Stem",
     "Storage",
     "backend",
-    "full_text",
+    "postings_held",
 ]

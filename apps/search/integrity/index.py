@@ -9,7 +9,7 @@ from django.db.models import Exists, F, Max, OuterRef
 
 from apps.core.db.writing import SLICE
 from apps.core.integrity import Check, Finding, owner_of, per_user, row_name, users_each
-from apps.search.backends import full_text
+from apps.search.backends import postings_held
 from apps.search.embedders.engines import static_embedder
 from apps.search.embedders.static import StaticEmbedder
 from apps.search.filling import base_fill, side_empty
@@ -21,7 +21,7 @@ RENEWED = "Writes its full text anew from its stems."
 
 
 def _postings(user_id: UUID) -> Iterator[Finding]:
-    for key in full_text.wrong(user_id):
+    for key in postings_held.wrong(user_id):
         yield Finding(
             about=row_name(Passage, key),
             message="Full text holds other stems of it than it has.",
@@ -34,13 +34,13 @@ def _postings(user_id: UUID) -> Iterator[Finding]:
 def _postings_fix(findings: Sequence[Finding]) -> None:
     user_id = owner_of(findings)
     with transaction.atomic():
-        full_text.renew(user_id, {finding.subject for finding in findings})
+        postings_held.renew(user_id, {finding.subject for finding in findings})
 
 
 def _full_text(user_id: UUID | None) -> Iterator[Finding]:
     if user_id is not None:
         return
-    if not full_text.sound():
+    if not postings_held.sound():
         yield Finding(
             about="full text",
             message="The structure of the full text is damaged.",
@@ -53,7 +53,7 @@ def _full_text(user_id: UUID | None) -> Iterator[Finding]:
             "number", flat=True
         )
     )
-    for number in full_text.owners():
+    for number in postings_held.owners():
         if number not in known:
             yield Finding(
                 about=f"full text of owner {number}",
@@ -67,15 +67,15 @@ def _full_text_fix(findings: Sequence[Finding]) -> None:
     for number in {finding.subject for finding in findings}:
         with transaction.atomic():
             if number is not None:
-                full_text.clear(number)
+                postings_held.clear(number)
                 continue
-            full_text.empty()
+            postings_held.empty()
         for user_id in users_each(None) if number is None else ():
             ids = Passage.objects.filter(user_id=user_id).order_by("id").values_list("id", flat=True)
             last = 0
             while some := list(ids.filter(id__gt=last)[:SLICE]):
                 with transaction.atomic():
-                    full_text.renew(user_id, set(some))
+                    postings_held.renew(user_id, set(some))
                 last = some[-1]
 
 

@@ -8,7 +8,7 @@ from pytest_django import Settings
 from apps.accounts.models import User
 from apps.core.integrity import running
 from apps.core.integrity.running import Outcome, examine
-from apps.search.backends import full_text
+from apps.search.backends import postings_held
 
 from .world import World, world_of
 
@@ -37,7 +37,7 @@ def data(tmp_path: Path, settings: Settings) -> Path:
 def _no_leavings(db: None) -> None:
     """Tests that commit leave their stems in SQLite's full text, which no flush of tables empties."""
     if connection.vendor == "sqlite":
-        full_text.empty()
+        postings_held.empty()
 
 
 @pytest.fixture

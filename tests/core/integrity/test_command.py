@@ -18,7 +18,7 @@ from apps.memory.models import Memory, MemoryEdge
 from apps.memory.notes.changes import memory_delete, memory_update
 from apps.memory.notes.creation import memory_create
 from apps.memory.notes.joining import edge_create
-from apps.search.backends import full_text
+from apps.search.backends import postings_held
 from apps.search.models import Passage
 
 from .conftest import Look
@@ -128,7 +128,7 @@ def test_nothing_is_found_while_others_write(alice: User) -> None:
     """Not even at the first look, since that is one moment's for each user."""
     stop = threading.Event()
     if connection.vendor == "sqlite":
-        full_text.empty()  # other tests that commit leave their stems
+        postings_held.empty()  # other tests that commit leave their stems
 
     def write() -> None:
         try:
