@@ -4,6 +4,7 @@ import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -124,7 +125,7 @@ def test_every_check_has_a_title_and_is_registered_once() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_nothing_is_found_while_others_write(alice: User) -> None:
+def test_nothing_is_found_while_others_write(data: Path, alice: User) -> None:
     """Not even at the first look, since that is one moment's for each user."""
     stop = threading.Event()
     if connection.vendor == "sqlite":
