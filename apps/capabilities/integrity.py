@@ -2,6 +2,7 @@
 should hold of them."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
@@ -20,6 +21,7 @@ from apps.capabilities.catalog.lifecycle import capability_disable
 from apps.capabilities.catalog.matching import capability_document
 from apps.capabilities.models import Capability, CapabilityVersion, Status
 from apps.capabilities.sandbox.layers.store import layer_owners, layers_name, layers_remove
+from apps.core.db.writing import EVERYBODY, writing_for
 from apps.core.integrity import Check, Finding, disposable, integrity_checks, row_name, users_each
 from apps.search.documents import Document, Source
 from apps.search.integrity import Indexed, indexed
@@ -145,7 +147,7 @@ def _folders_fix(findings: Sequence[Finding]) -> None:
     for finding in findings:
         path = finding.subject
         # Whoever writes a version does so inside a transaction: inside of ours nobody is about to name the folder.
-        with transaction.atomic():
+        with writing_for(_owner(path)), transaction.atomic():
             named = CapabilityVersion.objects.unscoped().filter(path=path)
             if path.count("/") == 1 and any(storage.listdir(path)):
                 continue
@@ -155,6 +157,14 @@ def _folders_fix(findings: Sequence[Finding]) -> None:
             above = path.rpartition("/")[0]
             if above != ROOT and not any(storage.listdir(above)):
                 folder_remove(above)
+
+
+def _owner(path: str) -> UUID:
+    """The user whose capability's folder it is, or lies in."""
+    with suppress(ValueError):
+        rows = Capability.objects.unscoped().filter(pk=UUID(path.split("/")[1]))
+        return rows.values_list("user_id", flat=True).first() or EVERYBODY
+    return EVERYBODY
 
 
 def _layers(user_id: UUID | None) -> Iterator[Finding]:

@@ -37,6 +37,32 @@ def writing_for(user_id: UUID | None) -> Iterator[None]:
         writer.reset(token)
 
 
+WRITERS_SECONDS = 30.0
+_WRITERS = (
+    "SELECT virtualtransaction FROM pg_locks WHERE locktype = 'advisory' AND granted AND pid <> pg_backend_pid() "
+    "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+)
+
+
+def writers_wait() -> None:
+    """Returns when every transaction that was writing at the call, for whomever, has ended; after WRITERS_SECONDS in any case.
+
+    Raises DatabaseError where nothing can be written.
+    """
+    if connection.vendor != "postgresql":
+        with transaction.atomic():
+            return
+    deadline, writing = time.monotonic() + WRITERS_SECONDS, _writers()
+    while (writing := writing & _writers()) and time.monotonic() < deadline:
+        time.sleep(0.02)
+
+
+def _writers() -> set[str]:
+    with connection.cursor() as cursor:
+        cursor.execute(_WRITERS)
+        return {name for (name,) in cursor.fetchall()}
+
+
 _results: ContextVar[dict[tuple[Hashable, ...], Any] | None] = ContextVar("precompute", default=None)
 
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from django.db import DatabaseError, connection, transaction
+from django.db import DatabaseError, connection
 
 from apps.core.db.troubles import DAMAGED, explain
-from apps.core.db.writing import SLICE, writing_for
+from apps.core.db.writing import EVERYBODY, SLICE, writers_wait, writing_for
 
 from . import Check, Finding, checks
 
@@ -69,8 +69,8 @@ def examine(
     if suspects:
         time.sleep(AGAIN_SECONDS)
         # Whoever was writing at the first look has committed then. A damaged or read-only file takes no writer.
-        with suppress(DatabaseError), transaction.atomic():
-            pass
+        with suppress(DatabaseError):
+            writers_wait()
     for name, check in checks():
         for owner, keys in suspects.get(name, {}).items():
             yield from _settled(name, check, owner, keys, fix=fix)
@@ -103,7 +103,7 @@ def _settled(
 def _repair(name: str, check: Check, findings: list[Finding]) -> None:
     assert check.fix is not None  # noqa: S101 - the caller has looked
     try:
-        with writing_for(findings[0].user_id):
+        with writing_for(findings[0].user_id or EVERYBODY):
             check.fix(findings)
     except DatabaseError as error:
         if explain(error) is not DAMAGED:
