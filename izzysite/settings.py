@@ -11,6 +11,7 @@ from izzysite.env import (
     env_bool,
     env_choice,
     env_database,
+    env_files,
     env_list,
     env_number,
     env_password,
@@ -251,20 +252,14 @@ SPECTACULAR_SETTINGS = {
 
 # --- Files, time, log ------------------------------------------------------------------------------------------
 
+IZZY_FILES_URL = env_str("IZZY_FILES_URL")
 STORAGES = {
     "default": {
         "BACKEND": "django.core.files.storage.FileSystemStorage",
         "OPTIONS": {"location": IZZY_DATA_DIR},
     },
-    # Only the user the server runs as reads the tools' files: sandboxes get copies of what they need.
-    "capabilities": {
-        "BACKEND": "django.core.files.storage.FileSystemStorage",
-        "OPTIONS": {
-            "location": IZZY_DATA_DIR,
-            "file_permissions_mode": 0o600,
-            "directory_permissions_mode": 0o700,
-        },
-    },
+    # What all hosts need: the files of capabilities, and those of imports until they have ended.
+    "shared": env_files("IZZY_FILES_URL", IZZY_DATA_DIR),
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
 STATIC_URL = "static/"
@@ -280,6 +275,7 @@ IZZY_LOG_LIBRARIES = env_choice(
     "IZZY_LOG_LIBRARIES", max(LOG_LEVEL, "INFO", key=level_number), _LEVELS
 ).upper()
 IZZY_LOG_FORMAT = env_choice("IZZY_LOG_FORMAT", "text", ("text", "json"))
+IZZY_HEARTBEAT_FILE = env_str("IZZY_HEARTBEAT_FILE")
 IZZY_METRICS_TOKEN = env_password("IZZY_METRICS_TOKEN")
 IZZY_OTEL_ENDPOINT = env_url("IZZY_OTEL_ENDPOINT", env_url("OTEL_EXPORTER_OTLP_ENDPOINT"))
 LOGGING = logging_settings(LOG_LEVEL, IZZY_LOG_LIBRARIES, IZZY_LOG_FORMAT)

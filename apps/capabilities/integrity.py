@@ -115,7 +115,7 @@ def _folders(user_id: UUID | None) -> Iterator[Finding]:
     """Folders of capabilities and versions that no row names."""
     if user_id is not None:
         return
-    storage = storages["capabilities"]
+    storage = storages["shared"]
     try:
         folders, files = storage.listdir(ROOT)
     except (FileNotFoundError, NotADirectoryError):
@@ -143,7 +143,7 @@ def _lost(path: str) -> Finding:
 
 
 def _folders_fix(findings: Sequence[Finding]) -> None:
-    storage = storages["capabilities"]
+    storage = storages["shared"]
     for finding in findings:
         path = finding.subject
         # Whoever writes a version does so inside a transaction: inside of ours nobody is about to name the folder.

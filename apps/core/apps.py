@@ -11,7 +11,8 @@ class CoreConfig(AppConfig):
         from django.conf import settings
         from django.contrib.sessions.backends.db import SessionStore
 
-        from apps.core import health
+        from apps.core import health, keys
+        from apps.core.db.pool import database_file
         from apps.core.health import register_check
         from apps.core.integrity import machine, requests
         from apps.core.jobs import worker
@@ -26,6 +27,10 @@ class CoreConfig(AppConfig):
         register_check("redis", health.check_redis, essential=True)
         register_check("worker", worker.check_worker)
         register_check("processes", health.check_processes)
+        if database_file() is None:
+            register_check("keys", keys.check_keys, essential=True)
+        if settings.IZZY_FILES_URL:
+            register_check("files", health.check_files)
         if settings.IZZY_OTEL_ENDPOINT:
             register_check("traces", health.check_traces)
         register_sweep("heartbeat", worker.beat, worker.HEARTBEAT_EVERY)

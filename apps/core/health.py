@@ -16,6 +16,7 @@ from typing import Any, cast
 from django.apps import AppConfig
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register
+from django.core.files.storage import InvalidStorageError, storages
 from django.db import DatabaseError, connection, transaction
 from django.db.migrations.executor import MigrationExecutor
 from django.utils import timezone
@@ -216,6 +217,19 @@ def check_redis() -> CheckResult:
             False, f"Redis does not answer: {error}.", "Look at REDIS_URL, or leave it empty."
         )
     return CheckResult(True, "Redis answers.")
+
+
+def check_files() -> CheckResult:
+    """Where IZZY_FILES_URL is set, the store of files that hosts share answers."""
+    try:
+        storages["shared"].exists("izzy")
+    except (InvalidStorageError, ImportError):
+        hint = "Install it with `make extra NAME=s3`."
+        return CheckResult(False, "IZZY_FILES_URL is set, but what speaks S3 is missing.", hint)
+    except OSError:
+        hint = "Look at IZZY_FILES_URL, the store and its keys. Until then tools that were built cannot be run."
+        return CheckResult(False, "The store of files does not answer.", hint)
+    return CheckResult(True, "The store of files answers.")
 
 
 def check_traces() -> CheckResult:

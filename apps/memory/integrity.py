@@ -35,7 +35,7 @@ from apps.memory.models.base import folded
 from apps.memory.notes.creation import documents_with_past
 from apps.memory.notes.history import SEARCHABLE
 from apps.memory.transfer.running import import_lost
-from apps.memory.transfer.storage import import_path, is_held, uploads
+from apps.memory.transfer.storage import is_held, upload_exists, uploads
 from apps.search.documents import Document, Source
 from apps.search.integrity import Indexed, indexed
 
@@ -182,7 +182,7 @@ def _uploads(user_id: UUID | None) -> Iterator[Finding]:
     """Imports that wait against the files that lie for them."""
     imports = Import.objects.for_user(user_id) if user_id else Import.objects.unscoped()
     for key, owner in _keys(imports.filter(state__in=OPEN_IMPORTS)):
-        if not import_path(key).is_file():
+        if not upload_exists(key):
             yield Finding(
                 about=row_name(Import, key),
                 message="The file that it is to take in is gone.",

@@ -19,6 +19,7 @@ HELPERS = {
     "env_bool",
     "env_choice",
     "env_database",
+    "env_files",
     "env_list",
     "env_number",
     "env_password",

@@ -15,7 +15,7 @@ from django.db import transaction
 
 from apps.capabilities.catalog.drafts import MAIN, MANIFEST, REQUIREMENTS, RUN_MD, Draft, run_docstring
 from apps.capabilities.models import Capability, CapabilityVersion
-from apps.core.errors import Conflict
+from apps.core.errors import Conflict, Unavailable
 from apps.core.purging.trace import Trace
 
 FILES = (MAIN, REQUIREMENTS, MANIFEST, RUN_MD)
@@ -93,7 +93,7 @@ def files_write(
 ) -> tuple[str, dict[str, str], str]:
     """Writes the folder of a version and returns it with the files' checksums; what a crash left there is replaced."""
     contents = contents_of(capability, draft, number, now)
-    storage = storages["capabilities"]
+    storage = storages["shared"]
     path = f"{ROOT}/{capability.pk}/v{number}"
     for name, text in contents.items():
         target = f"{path}/{name}"
@@ -149,7 +149,7 @@ def folders_remove(*paths: str) -> None:
 
 def folder_remove(path: str) -> None:
     """Removes a folder with what lies in it, at once."""
-    storage = storages["capabilities"]
+    storage = storages["shared"]
     if not path.startswith(f"{ROOT}/") or ".." in path:
         raise ValueError(path)
     try:
@@ -170,7 +170,7 @@ def _block(value: Any) -> str:
 def _read(name: str) -> str | None:
     """None for what is no file of its own: a link put there, or as one of its folders, could show any file that the server can
     read."""
-    storage = storages["capabilities"]
+    storage = storages["shared"]
     try:
         with suppress(NotImplementedError):  # where it is not on the server's own disk
             path = Path(storage.path(name))
@@ -179,6 +179,8 @@ def _read(name: str) -> str | None:
         with storage.open(name, "rb") as file:
             data: bytes = file.read(MAX_READ_BYTES + 1)
         return data.decode() if len(data) <= MAX_READ_BYTES else None
+    except Unavailable:  # the store is away: that is another matter than a file which is not what it was
+        raise
     except (OSError, ValueError):  # a UnicodeDecodeError among them
         return None
 

@@ -8,7 +8,7 @@ from django.middleware.security import SecurityMiddleware
 from apps.core.http.observed import route_found
 
 LOCAL_HOSTS = {"127.0.0.1", "localhost", "[::1]"}
-PROBES = {"/healthz", "/readyz"}
+PROBES = {"/healthz", "/readyz", "/metrics"}
 
 
 class EdgeSecurityMiddleware(SecurityMiddleware):

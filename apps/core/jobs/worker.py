@@ -12,9 +12,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 from types import FrameType
 from typing import Protocol
 
+from django.conf import settings
 from django.db import close_old_connections, connections
 from django.utils import timezone
 
@@ -134,7 +136,9 @@ def _on_signal(number: int, frame: FrameType | None) -> None:
 
 
 def beat() -> None:
-    """Sweep: say that the worker lives."""
+    """Sweep: say that the worker lives, also to those who look at IZZY_HEARTBEAT_FILE."""
+    if settings.IZZY_HEARTBEAT_FILE:
+        Path(settings.IZZY_HEARTBEAT_FILE).touch()
     InstanceState.objects.update_or_create(key=HEARTBEAT, defaults={"value": {"pid": os.getpid()}})
 
 

@@ -32,7 +32,7 @@ from apps.memory.models import OPEN_IMPORTS, Import, ImportState
 from .batches import RECORDS, Batch, foreign_batches, foreign_count, own_batches
 from .lines import NAME, check_encoding
 from .records import Reader, Upload, reader_for
-from .storage import import_path, upload_remove
+from .storage import import_path, upload_exists, upload_remove
 
 logger = logging.getLogger(__name__)
 
@@ -294,7 +294,7 @@ def sweep() -> None:
 
 def import_lost(key: UUID) -> None:
     """Ends an import whose file is gone; nothing where another process has it in hand."""
-    if not import_path(key).exists() and Import.lease_take(key):
+    if not upload_exists(key) and Import.lease_take(key):
         Run(Import.objects.unscoped().get(pk=key)).step()
 
 

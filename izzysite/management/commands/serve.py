@@ -17,10 +17,12 @@ from django.db import connection
 from django.db.migrations.exceptions import InconsistentMigrationHistory
 
 from apps.accounts.services import setup_note
+from apps.core.db.alone import alone
 from apps.core.db.pool import database_file
 from apps.core.db.troubles import stale_message
 from apps.core.health import IZZY, check_data_directory, check_disk, process_ended
 from apps.core.jobs.supervisor import HeartbeatProbe, Supervisor, WebProbe
+from apps.core.keys import refuse_other_keys
 
 PORT_SECONDS = 6.0
 """How long to wait for the port: a server that was killed a moment ago needs this long to let go of it."""
@@ -49,6 +51,7 @@ class Command(BaseCommand):
         try:
             supervisor.start("web", WebProbe(shown_host(host).strip("[]"), port))
             update_database()
+            refuse_other_keys()
             supervisor.open_gate()
             if supervisor.watch(until=lambda: answers(host, port)):
                 address = settings.IZZY_PUBLIC_URL or f"http://{shown_host(host)}:{port}"
@@ -111,7 +114,8 @@ def close_database_file() -> None:
 def update_database() -> None:
     """Make the database or bring it up to date. Raises CommandError where it is not this version's all the same."""
     try:
-        call_command("migrate", interactive=False, verbosity=0)
+        with alone("prepare"):
+            call_command("migrate", interactive=False, verbosity=0)
         stale = stale_message()
     except InconsistentMigrationHistory as error:
         stale = str(error)

@@ -12,6 +12,7 @@ from django.urls import get_resolver
 from django.utils.module_loading import import_string
 
 from apps.core.jobs.parent_watch import wait_at_gate, watch_parent
+from apps.core.keys import refuse_other_keys
 from apps.core.registries import warmups
 
 logger = logging.getLogger(__name__)
@@ -42,6 +43,7 @@ class Command(BaseCommand):
         application = import_string(settings.ASGI_APPLICATION)
         get_resolver().url_patterns  # noqa: B018  loads the views now and not with the first request
         wait_at_gate()
+        refuse_other_keys()
         endpoints = build_endpoint_description_strings(host=options["host"], port=options["port"])
         server = WebServer(
             application=application,

@@ -6,6 +6,7 @@ from django.core.management.base import BaseCommand
 
 from apps.core.jobs.parent_watch import wait_at_gate, watch_parent
 from apps.core.jobs.worker import run_worker, stand_back
+from apps.core.keys import refuse_other_keys
 
 
 class Command(BaseCommand):
@@ -15,6 +16,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         watch_parent()
         wait_at_gate()
+        refuse_other_keys()
         stand_back()
         # Here and not above: whoever asks for help need not load what builds need.
         from apps.builder.runner.pool import BuildThread

@@ -25,7 +25,7 @@ def data(tmp_path: Path, settings: Settings) -> Path:
     """A data directory of the test's own, for what lies beside the rows."""
     settings.IZZY_DATA_DIR = tmp_path
     settings.STORAGES = settings.STORAGES | {
-        "capabilities": {
+        "shared": {
             "BACKEND": "django.core.files.storage.FileSystemStorage",
             "OPTIONS": {"location": tmp_path},
         }

@@ -14,7 +14,7 @@ from apps.core.db.engines import sqlite_settings
 from apps.core.db.pool import database_file
 
 KEYS = ("secret_key", "secrets_key")
-CACHES = ("sandbox",)
+CACHES = ("sandbox", "metrics")
 """Folders of the data directory that Izzy makes again by itself."""
 
 

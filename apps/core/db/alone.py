@@ -1,0 +1,31 @@
+"""What one process of all hosts does at a time."""
+
+import fcntl
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from django.db import DatabaseError, connection
+
+from apps.core.db.pool import database_file
+
+
+@contextmanager
+def alone(name: str) -> Iterator[None]:
+    """Waits until no other process is inside a block of this name, over this database. It ends with the process, too."""
+    if connection.vendor == "postgresql":
+        key = int.from_bytes(hashlib.sha256(f"izzy {name}".encode()).digest()[:8], signed=True)
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_lock(%s)", [key])
+        try:
+            yield
+        finally:
+            # A connection that broke has let go of it by itself.
+            with suppress(DatabaseError), connection.cursor() as cursor:
+                cursor.execute("SELECT pg_advisory_unlock(%s)", [key])
+    elif (file := database_file()) is not None:
+        with file.with_name(f"{file.name}-{name}").open("w") as door:
+            fcntl.flock(door, fcntl.LOCK_EX)
+            yield
+    else:
+        yield
