@@ -2,8 +2,9 @@
 
 `python scripts/start_as_composed.py FOLDER [NAME=value…]` keeps data and logs in FOLDER; the values stand for those of `.env`. It
 ends with Ctrl+C. PostgreSQL comes from a package of the tests, Redis and Caddy are those that are installed; names of
-services become addresses of the loopback, every published or shared port a free one. So this tries the file's commands, environment,
-order and health checks, not the image, the networks and the limits around its containers.
+services become addresses of the loopback, every published or shared port a free one. Izzy runs from a folder with nothing but what the
+Dockerfile copies, with the packages of the Python that runs this. So the file's commands, environment, order and health checks are
+tried, not the image, the networks and the limits around its containers.
 """
 
 import os
@@ -127,6 +128,20 @@ def image_environment(file: Path = ROOT / "Dockerfile") -> dict[str, str]:
     return {name: value.strip('"') for name, _, value in pairs if name != "PATH"}
 
 
+def image_files(folder: Path, file: Path = ROOT / "Dockerfile") -> Path:
+    """Copies what the Dockerfile copies to /izzy into the folder's `izzy`, which is returned."""
+    for line in re.findall(r"^COPY (?!--from)(.+)$", file.read_text(), re.MULTILINE):
+        *sources, there = line.split()
+        if not there.startswith("/izzy"):
+            continue
+        for source in sources:
+            target = folder / there.strip("/") / (source if there.endswith("/") else "")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            copy = shutil.copytree if (ROOT / source).is_dir() else shutil.copy2
+            copy(ROOT / source, target)  # with what is compiled already: it is told by the files' times
+    return folder / "izzy"
+
+
 @dataclass
 class _Start:
     """The services, one after the other."""
@@ -136,6 +151,8 @@ class _Start:
     names: dict[str, str]
     """What stands for a container's address, port or path on this machine."""
     stack: ExitStack
+    code: Path
+    """The folder that stands for the image's /izzy."""
 
     def here(self, text: str) -> str:
         for there, here in self.names.items():
@@ -194,13 +211,22 @@ class _Start:
         environment = {name: self.here(value) for name, value in given.items()}
         with (self.running.folder / f"{service.name}-{number}.log").open("ab") as log:
             process = subprocess.Popen(
-                command, cwd=ROOT, env=outer | environment, stdout=log, stderr=log
+                command, cwd=self.code, env=outer | environment, stdout=log, stderr=log
             )
+        if service.name not in self.running.processes:
+            self.stack.callback(self._stop, service)
         self.running.processes.setdefault(service.name, []).append(process)
-        self.stack.callback(self._stop, process, service.grace)
 
-    def _stop(self, process: "subprocess.Popen[bytes]", grace: float) -> None:
-        process.terminate()
+    def _stop(self, service: Service) -> None:
+        """Ends the service, together with the others of its image: they do not wait for one another."""
+        alike = [name for name in self.running.processes if self.all[name].image == service.image]
+        processes = [each for name in alike for each in self.running.processes[name]]
+        for process in processes:
+            process.terminate()
+        for process in processes:
+            self._ended(process, service.grace)
+
+    def _ended(self, process: "subprocess.Popen[bytes]", grace: float) -> None:
         try:
             process.wait(grace)
         except subprocess.TimeoutExpired:
@@ -237,7 +263,8 @@ def composed(folder: Path, values: Mapping[str, str]) -> Iterator[Running]:
     with ExitStack() as stack:
         running = Running(folder, url if shutil.which("caddy") else "")
         places = {"/data": data, "/sandbox": folder / "sandbox", "/tmp/worker": folder / "beat"}
-        start = _Start(found, running, {there: str(here) for there, here in places.items()}, stack)
+        names = {there: str(here) for there, here in places.items()}
+        start = _Start(found, running, names, stack, image_files(folder))
         waiting = list(found.values())
         while waiting:
             ready = next(

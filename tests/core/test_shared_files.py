@@ -18,6 +18,8 @@ from apps.capabilities.catalog.lifecycle import capability_delete
 from apps.capabilities.models import Capability
 from apps.core.errors import Unavailable
 from apps.core.health import check_files
+from apps.core.integrity import checks as integrity_checks
+from apps.core.management.commands.backup import SHARED, copy_shared
 from apps.memory.models import Import, ImportState, Memory
 from apps.memory.transfer.jobs import import_create, import_get
 from apps.memory.transfer.running import imports_run
@@ -86,6 +88,34 @@ def test_a_capability_made_on_one_host_is_whole_on_another_and_goes_everywhere(
     assert len(stored("capabilities")) == 4
     capability_delete(user_id=alice.pk, capability_id=made.pk)
     assert stored("capabilities") == []
+
+
+def test_a_backup_has_the_files_of_the_store(alice: User, to_other_host: Move, tmp_path: Path) -> None:
+    version = make(alice).current
+    assert version is not None
+    import_create(user_id=alice.pk, chunks=[LINES % NOTE], own=True)
+    to_other_host()
+    for name in SHARED:
+        (tmp_path / "backup").mkdir(exist_ok=True)
+        copy_shared(name, tmp_path / "backup" / name)
+    held = {
+        str(file.relative_to(tmp_path / "backup"))
+        for file in (tmp_path / "backup").rglob("*")
+        if file.is_file()
+    }
+    assert held == {*stored("capabilities"), *stored("imports")}
+    assert len(held) == 5
+    assert (tmp_path / "backup" / version.path / "main.py").read_text() == GREETING
+
+
+def test_what_lies_in_the_store_alone_is_no_lost_upload(alice: User, to_other_host: Move) -> None:
+    job = import_create(user_id=alice.pk, chunks=[LINES % NOTE], own=True)
+    to_other_host()
+    checks = dict(integrity_checks())
+    assert list(checks["memory: uploads"].find(None)) == []
+    assert not (imports_folder() / str(job.pk)).exists()
+    storages["shared"].delete(f"imports/{job.pk}")
+    assert [finding.subject for finding in checks["memory: uploads"].find(None)] == [job.pk]
 
 
 def test_a_file_changed_in_the_store_is_not_run(alice: User, to_other_host: Move) -> None:

@@ -15,14 +15,17 @@ def alone(name: str) -> Iterator[None]:
     """Waits until no other process is inside a block of this name, over this database. It ends with the process, too."""
     if connection.vendor == "postgresql":
         key = int.from_bytes(hashlib.sha256(f"izzy {name}".encode()).digest()[:8], signed=True)
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_lock(%s)", [key])
+        # A transaction of its own, which a pooler keeps to one connection of the server.
+        other = connection.copy()
         try:
-            yield
+            with other.cursor() as cursor:
+                cursor.execute("BEGIN")
+                cursor.execute("SELECT pg_advisory_xact_lock(%s)", [key])
+                yield
+                with suppress(DatabaseError):  # a connection that broke has let go of it by itself
+                    cursor.execute("ROLLBACK")
         finally:
-            # A connection that broke has let go of it by itself.
-            with suppress(DatabaseError), connection.cursor() as cursor:
-                cursor.execute("SELECT pg_advisory_unlock(%s)", [key])
+            other.close()
     elif (file := database_file()) is not None:
         with file.with_name(f"{file.name}-{name}").open("w") as door:
             fcntl.flock(door, fcntl.LOCK_EX)

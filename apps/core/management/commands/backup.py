@@ -2,11 +2,12 @@
 
 import shutil
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
+from django.core.files.storage import storages
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from apps.core.db.copying import CopyFailed, database_copied
@@ -16,6 +17,8 @@ from apps.core.db.pool import database_file
 KEYS = ("secret_key", "secrets_key")
 CACHES = ("sandbox", "metrics")
 """Folders of the data directory that Izzy makes again by itself."""
+SHARED = ("capabilities", "imports")
+"""Folders that lie elsewhere where IZZY_FILES_URL is set."""
 
 
 class Command(BaseCommand):
@@ -45,6 +48,9 @@ class Command(BaseCommand):
             # Before the files: those of a version are there before its row, and never change.
             self._copy_rows(part / database.name)
             copy_files(data, part, database.name, () if not options["without_keys"] else KEYS)
+            if settings.IZZY_FILES_URL:
+                for name in SHARED:
+                    copy_shared(name, part / name)
             part.rename(folder)
         except (OSError, sqlite3.Error, CopyFailed) as error:
             shutil.rmtree(part, ignore_errors=True)
@@ -109,3 +115,20 @@ def copy_files(data: Path, target: Path, database: str, left_out: tuple[str, ...
             shutil.copytree(entry, target / entry.name, symlinks=True)
         else:
             shutil.copy2(entry, target / entry.name)
+
+
+def copy_shared(name: str, target: Path) -> None:
+    """A folder of the files that hosts share, with what lies in it. Raises OSError where their store does not answer."""
+    store = storages["shared"]
+    try:
+        folders, files = store.listdir(name)
+    except FileNotFoundError:
+        return
+    target.mkdir(mode=0o700, exist_ok=True)
+    for each in filter(None, files):
+        with suppress(FileNotFoundError), closing(store.open(f"{name}/{each}", "rb")) as source:
+            (target / each).touch(mode=0o600)
+            with (target / each).open("wb") as copy:
+                shutil.copyfileobj(source, copy)
+    for each in folders:
+        copy_shared(f"{name}/{each}", target / each)
