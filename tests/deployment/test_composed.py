@@ -1,6 +1,7 @@
 """What compose.yaml describes, started on this machine: two web processes, a worker, PostgreSQL, Redis, and Caddy where it is
 installed."""
 
+import asyncio
 import importlib.util
 import json
 import re
@@ -11,6 +12,7 @@ from contextlib import closing
 import httpx
 import pytest
 
+from benchmarks._network import WebSocket
 from izzysite.env import fernet_key
 from scripts.start_as_composed import Running, composed
 from tests.waiting import PATIENCE, eventually
@@ -47,6 +49,7 @@ def test_it_is_set_up_talked_with_and_what_one_process_keeps_the_other_finds(run
             assert answer.status_code == 200, answer.read()
             events = {line for line in answer.iter_lines() if line.startswith("event: ")}
         assert {"event: turn_started", "event: text_delta", "event: response"} <= events
+        assert "text_delta" in asyncio.run(said_on_websocket(browser, front))
         note = {"content": "Has a boat called Wanda"}
         saved = browser.post(f"http://127.0.0.1:{first}/api/v1/memories/", json=note)
         assert saved.status_code == 201, saved.text
@@ -54,6 +57,22 @@ def test_it_is_set_up_talked_with_and_what_one_process_keeps_the_other_finds(run
             asked = {"query": query, "sources": ["memory"]}
             found = browser.post(f"http://127.0.0.1:{second}/api/v1/search/", json=asked)
             assert said_by in found.json()["results"][0]["text"]
+
+
+async def said_on_websocket(browser: httpx.Client, front: str) -> set[str]:
+    """The types of the frames that a message brings, up to the turn's answer."""
+    cookies = "; ".join(f"{name}={value}" for name, value in browser.cookies.items())
+    port = httpx.URL(front).port
+    assert port is not None
+    page = await WebSocket.connect("127.0.0.1", port, "/ws/chat/", {"Cookie": cookies, "Origin": front})
+    await page.send(json.dumps({"type": "message", "text": "Hello", "client_id": "tab1"}))
+    types: set[str] = set()
+    while "response" not in types:
+        text = await asyncio.wait_for(page.receive(), PATIENCE)
+        assert text is not None, types
+        types.add(json.loads(text)["type"])
+    page.close()
+    return types
 
 
 def test_processes_are_ready_count_together_and_log_in_json(running: Running) -> None:
