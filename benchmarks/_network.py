@@ -59,7 +59,7 @@ def log_of(folder: Path) -> Path:
 def izzy_process(**environment: str) -> Iterator[WebProcess]:
     """Izzy under daphne over an empty data directory, with one user; `environment` is added to its own."""
     with tempfile.TemporaryDirectory(prefix="izzy-benchmark-") as folder:
-        own = _environment(Path(folder), environment)
+        own = environment_of(Path(folder), environment)
         for arguments in (("migrate", "-v0"), ("shell", "-v0", "-c", PREPARE)):
             command = [sys.executable, "manage.py", *arguments]
             done = subprocess.run(
@@ -75,9 +75,7 @@ def web_process(
     folder: Path, application: str = "izzysite.asgi:application", *, token: str = "", **environment: str
 ) -> Iterator[WebProcess]:
     """An application under daphne on a free port, throttling off. Raises RuntimeError where it does not start."""
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = int(probe.getsockname()[1])
+    port = free_port()
     command = ["-m", "daphne", "-v0", "-b", "127.0.0.1", "-p", str(port), application]
     with background_process(command, folder, **environment) as process:
         until = time.monotonic() + START_SECONDS
@@ -100,7 +98,7 @@ def background_process(
         process = subprocess.Popen(
             [sys.executable, *arguments],
             cwd=settings.BASE_DIR,
-            env=_environment(folder, environment),
+            env=environment_of(folder, environment),
             stdout=output,
             stderr=output,
         )
@@ -111,7 +109,14 @@ def background_process(
         process.wait(30)
 
 
-def _environment(folder: Path, more: dict[str, str]) -> dict[str, str]:
+def free_port() -> int:
+    """A port of the loopback interface on which nobody listens."""
+    with closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def environment_of(folder: Path, more: dict[str, str]) -> dict[str, str]:
     """This process's environment without what would point the server elsewhere."""
     names = ("IZZY_", "ANTHROPIC_", "REDIS_URL", "DATABASE_URL")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(names)}
