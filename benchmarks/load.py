@@ -302,7 +302,7 @@ def _other(frame: dict[str, Any], took: int, measured: Measured) -> bool:
             return True
         case "error" | "turn_stopped" | "model_retry":
             measured.errors.append(str(frame.get("message", frame["type"])))
-            return frame["type"] != "model_retry"
+            return bool(frame["type"] != "model_retry")
     return False
 
 
