@@ -226,6 +226,8 @@ def is_yes(value: object) -> bool:
 def storable(value: Any) -> Any:
     """A JSON value with the characters replaced that databases refuse: lone surrogates and NUL."""
     if isinstance(value, str):
+        if value.isascii() and "\x00" not in value:
+            return value
         joined = value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         return joined.replace("\x00", "\N{REPLACEMENT CHARACTER}")
     if isinstance(value, dict):

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -56,30 +56,24 @@ class Answer:
     _said: bool = False
     _gap: bool = False
 
-    def take(self, event: Any) -> str:
-        """Takes the next raw event of the SDK; returns the text it brought, or "".
+    def take(self, event: Mapping[str, Any]) -> str:
+        """Takes the next event of the stream; returns the text it brought, or "".
 
         What the endpoint's own tools did is added to `server`; who calls takes it from there. All text together is
-        what `messages.readable_text` makes of the blocks.
+        what `messages.readable_text` makes of the blocks. KeyError, TypeError or AttributeError where parts are missing.
         """
         text = ""
-        match event.type:
+        match event["type"]:
             case "message_start":
-                self.started, self.model = True, _word(event.message.model)
-                self.usage |= _counted(event.message.usage)
+                message = event["message"]
+                self.started, self.model = True, _word(message.get("model"))
+                self.usage |= _counted(message.get("usage"))
             case "content_block_start":
-                begun = event.content_block.to_dict()
-                said = self._fitting(begun.get("text") or "")
-                self.opened[event.index] = OpenBlock(begun, text=[said])
-                self._gap = self._gap or is_server_block(begun)
-                if is_result(begun):
-                    name = str(begun["type"]).removesuffix(RESULT_SUFFIX)
-                    self.server.append(ServerResult(str(begun["tool_use_id"]), name, storable(begun)))
-                text = storable(said) if begun["type"] == "text" else ""
-            case "content_block_delta" if event.index in self.opened:
-                text = self._delta(self.opened[event.index], event.delta)
-            case "content_block_stop" if event.index in self.opened:
-                block = self.opened[event.index]
+                text = self._begin(event["index"], dict(event["content_block"]))
+            case "content_block_delta" if event["index"] in self.opened:
+                text = self._delta(self.opened[event["index"]], event["delta"])
+            case "content_block_stop" if event["index"] in self.opened:
+                block = self.opened[event["index"]]
                 if block.start["type"] == CALL:
                     made = storable(_block(block, cut=False))
                     self.server.append(
@@ -88,8 +82,8 @@ class Answer:
                 if block.start["type"] == "text":
                     text = storable(source_links(block.citations))
             case "message_delta":
-                self.stop_reason = _word(event.delta.stop_reason) or self.stop_reason
-                self.usage |= _counted(event.usage)
+                self.stop_reason = _word(event["delta"].get("stop_reason")) or self.stop_reason
+                self.usage |= _counted(event.get("usage"))
             case "message_stop":
                 self.complete = True
         if text and self._gap:
@@ -97,20 +91,29 @@ class Answer:
         self._said = self._said or bool(text)
         return text
 
-    def _delta(self, block: OpenBlock, delta: Any) -> str:
-        match delta.type:
+    def _begin(self, index: int, begun: dict[str, Any]) -> str:
+        said = self._fitting(begun.get("text") or "")
+        self.opened[index] = OpenBlock(begun, text=[said])
+        self._gap = self._gap or is_server_block(begun)
+        if is_result(begun):
+            name = str(begun["type"]).removesuffix(RESULT_SUFFIX)
+            self.server.append(ServerResult(str(begun["tool_use_id"]), name, storable(begun)))
+        return storable(said) if begun["type"] == "text" else ""
+
+    def _delta(self, block: OpenBlock, delta: Mapping[str, Any]) -> str:
+        match delta["type"]:
             case "text_delta":
-                text: str = storable(self._fitting(delta.text))
+                text: str = storable(self._fitting(delta["text"]))
                 block.text.append(text)
                 return text
             case "input_json_delta":
-                block.json.append(self._fitting(delta.partial_json))
+                block.json.append(self._fitting(delta["partial_json"]))
             case "thinking_delta":
-                block.text.append(self._fitting(delta.thinking))
+                block.text.append(self._fitting(delta["thinking"]))
             case "signature_delta":
-                block.signature = delta.signature
+                block.signature = delta["signature"]
             case "citations_delta":
-                block.citations.append(delta.citation.to_dict())
+                block.citations.append(dict(delta["citation"]))
         return ""
 
     def _fitting(self, piece: str) -> str:
@@ -219,7 +222,7 @@ async def merged(events: AsyncGenerator[ModelEvent, None]) -> AsyncGenerator[Mod
 def _counted(usage: Any) -> dict[str, int]:
     """The tokens that the answer names."""
     names = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-    values = {name: getattr(usage, name, None) for name in names}
+    values = {name: usage.get(name) for name in names} if isinstance(usage, dict) else {}
     return {
         name: min(max(value, 0), MAX_COUNT) for name, value in values.items() if isinstance(value, int)
     }

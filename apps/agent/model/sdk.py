@@ -5,9 +5,10 @@ Importing that package takes about two seconds, so it is imported at first use, 
 
 import asyncio
 import importlib
+import json
 import random
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import cache
@@ -40,6 +41,7 @@ from apps.agent.tools.results import Scrubber
 from apps.core.db.pool import in_db
 
 MARKER = {"type": "ephemeral"}
+IGNORED = {None, "ping"}
 
 
 def parameters(request: ModelRequest, endpoint: Endpoint) -> dict[str, Any]:
@@ -222,11 +224,16 @@ class _Call:
             ) as stream:
                 self.may_repeat = False
                 self.row.request_id = stream.response.headers.get("request-id", "")[:128]
-                async for event in stream:
+                # Not the SDK's own objects: making those takes longer than all else that is done for a piece of text.
+                async for event in stream.raw_events(stream.response):
+                    if event.event == "error":
+                        raise self._refused(event.data, stream.response.headers)
+                    if event.event in IGNORED or not event.data:
+                        continue
                     try:
-                        text = self.answer.take(event)
+                        text = self.answer.take(event.json())
                     except (AttributeError, KeyError, TypeError) as error:
-                        # The SDK hands on whatever the server sent, also with parts missing.
+                        # Whatever the server sent, also with parts missing.
                         raise failures.bad_response(self.endpoint.server) from error
                     if text:
                         yield TextChunk(text)
@@ -237,7 +244,7 @@ class _Call:
         except (sdk.APITimeoutError, httpx2.TimeoutException) as error:
             raise ModelError(*failures.TIMED_OUT) from error
         except sdk.APIStatusError as error:
-            raise self._failure(error) from error
+            raise self._failure(error.status_code, error.response.headers, error.body) from error
         except (sdk.APIConnectionError, httpx2.TransportError) as error:
             broken = failures.stream_cut() if self.answer.started else None
             raise broken or failures.unreachable(self.endpoint.server) from error
@@ -246,13 +253,22 @@ class _Call:
         except (sdk.APIError, ValueError) as error:
             raise failures.bad_response(self.endpoint.server) from error
 
-    def _failure(self, error: "anthropic.APIStatusError") -> ModelError:
-        headers, body = error.response.headers, error.body
+    def _refused(self, data: str, headers: Mapping[str, str]) -> ModelError:
+        """The failure that an event of a stream tells, of which the status was 200."""
+        try:
+            body = json.loads(data)
+        except ValueError:
+            body = None
+        return self._failure(200, headers, body)
+
+    def _failure(self, status: int, headers: Mapping[str, str], body: object) -> ModelError:
         self.may_repeat &= headers.get("x-should-retry") != "false"
         inner = body.get("error") if isinstance(body, dict) else None
-        message = str(inner.get("message", "")) if isinstance(inner, dict) else ""
+        message, kind = "", ""
+        if isinstance(inner, dict):
+            message, kind = str(inner.get("message", "")), str(inner.get("type", ""))
         return failures.status_error(
-            failures.STATUS_OF_TYPE.get(str(error.type), error.status_code),
+            failures.STATUS_OF_TYPE.get(kind, status),
             Scrubber([self.endpoint.api_key]).text(message),
             model=self.request.model,
             server=self.endpoint.server,
@@ -264,6 +280,7 @@ def _new_client(endpoint: Endpoint) -> "anthropic.AsyncAnthropic":
     import anthropic
     import httpx2
 
+    from apps.agent.model.network import http_client
     from apps.agent.offline.responder import OfflineTransport
 
     timeout = httpx2.Timeout(settings.IZZY_MODEL_TIMEOUT, connect=CONNECT_SECONDS)
@@ -275,6 +292,6 @@ def _new_client(endpoint: Endpoint) -> "anthropic.AsyncAnthropic":
     return anthropic.AsyncAnthropic(
         api_key=endpoint.api_key,
         base_url=endpoint.base_url,
-        http_client=anthropic.DefaultAsyncHttpxClient(timeout=timeout),
+        http_client=http_client(timeout),
         max_retries=0,
     )
