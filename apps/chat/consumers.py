@@ -27,6 +27,7 @@ from apps.chat.turns import services
 from apps.chat.turns.scheduler import Scheduler, scheduler
 from apps.core.db.pool import in_db
 from apps.core.errors import InvalidInput, IzzyError, TooLarge, Unavailable
+from apps.core.http.edge import WRITABLE
 from apps.core.ids import parse_id
 from apps.core.log_ids import log_ids_add
 
@@ -262,8 +263,12 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is
             raise
 
     async def _pass_on(self, watcher: Subscription) -> None:
+        """A client that does not keep up gets the next frame when it has taken this one; what comes meanwhile is put together."""
+        writable = self.scope.get("extensions", {}).get(WRITABLE, {}).get("event")
         while not watcher.lagged:
             await self._send(await watcher.next())
+            if writable is not None and not writable.is_set():
+                await writable.wait()
         await self.close(code=CLOSE_TOO_SLOW)
 
     def _unfollow(self, conversation_id: UUID) -> None:

@@ -25,18 +25,20 @@ class Event:
 
     type: ClassVar[str]
     last: ClassVar[bool] = False
+    _names: ClassVar[tuple[tuple[str, bool], ...]] = ()  # of its fields; whether only where they are set
 
     def __init_subclass__(cls) -> None:
         dataclass(frozen=True)(cls)
+        cls._names = tuple((item.name, bool(item.metadata.get("where_set"))) for item in fields(cls))
         if name := cls.__dict__.get("type"):
             EVENT_TYPES[name] = cls
 
     def fields(self) -> dict[str, Any]:
         """The event's fields as JSON values, without those that are only there where they are set."""
         return {
-            item.name: value
-            for item in fields(self)
-            if (value := getattr(self, item.name)) is not None or not item.metadata.get("where_set")
+            name: value
+            for name, where_set in self._names
+            if (value := getattr(self, name)) is not None or not where_set
         }
 
 

@@ -82,6 +82,11 @@ def links_found(text: str) -> bool:
     return few and sum(count * length for count, length in places) <= MAX_LINK_WORK
 
 
+def may_link(text: str) -> bool:
+    """Whether a link may begin in this piece of text; one that two pieces share may be overlooked."""
+    return "](" in text or _LINK.search(text) is not None
+
+
 def tables_found(text: str) -> bool:
     """Whether the tables of the text can be made: they have at most as many cells as are counted here."""
     found = columns = 0
@@ -286,6 +291,11 @@ class LiveRenderer:
             "]:" in text or limited or not markup_found(text)
         )  # definitions of links, and what is limited
         return self._changes(0, blocks(text, leads)) if may_differ else []
+
+    def relinked(self, leads: Leads) -> list[tuple[int, str]]:
+        """The blocks whose links lead elsewhere now than when they were given."""
+        linked = any("<a " in html for html in self._shown.values())
+        return self._changes(0, blocks(self.text, leads)) if linked else []
 
     def _changes(self, first: int, found: Sequence[Block]) -> list[tuple[int, str]]:
         now = {first + offset: block.html for offset, block in enumerate(found)}

@@ -19,8 +19,10 @@ from uuid import UUID
 from django.db import DatabaseError
 
 from apps.chat.conversations.links import links_now, through
+from apps.chat.conversations.markdown import may_link
 from apps.chat.models import Conversation
 from apps.chat.stream.events import HTML, TEXT, LiveHtml, LiveText, LoggedEvent, events_after
+from apps.chat.stream.pacing import RENDERING
 from apps.chat.stream.snapshot import Start
 from apps.core.db.pool import in_db
 from apps.core.errors import NotFound
@@ -33,8 +35,7 @@ AHEAD = 1000
 """Batches that are kept while events before them are missing; beyond that the rows will have them."""
 QUEUE_FRAMES = 5000
 """A watcher that lags further behind loses its place and gets a snapshot instead."""
-COALESCE_FRAMES = 20
-"""So far behind a watcher lags, from where on what it has not read yet is put together."""
+OLDER_BLOCKS = 20  # waiting frames among which a block's older self is looked for
 POLL_SECONDS = 0.3
 POLL_ROWS = 1000
 
@@ -74,13 +75,17 @@ class Subscription:
             self.put_frame(event.frame(self.conversation_id))
 
     def put_frame(self, frame: dict[str, Any]) -> None:
-        """Queues a frame. For a watcher that lags, texts become one, and a block takes the place of its older self."""
+        """Queues a frame. While the watcher has not taken the one before, texts become one, and a block takes the place of its
+        older self."""
         waiting = _Waiting(frame, [frame["text"]] if frame["type"] == TEXT else [])
-        if len(self._queue) >= COALESCE_FRAMES:
+        if self._queue:
             if frame["type"] == HTML:
                 self._drop_older(frame)
             elif self._queue[-1].joins(waiting):
                 return
+        self._append(waiting)
+
+    def _append(self, waiting: _Waiting) -> None:
         if len(self._queue) >= QUEUE_FRAMES:
             self.lagged = True
         else:
@@ -88,7 +93,8 @@ class Subscription:
         self._came.set()
 
     def _drop_older(self, frame: dict[str, Any]) -> None:
-        for place in range(len(self._queue) - 1, len(self._queue) - COALESCE_FRAMES, -1):
+        newest = len(self._queue) - 1
+        for place in range(newest, max(-1, newest - OLDER_BLOCKS), -1):
             older = self._queue[place].frame
             if older["type"] == HTML and (older["turn"], older["block"]) == (
                 frame["turn"],
@@ -100,9 +106,9 @@ class Subscription:
                 return
 
     def begin(self, frames: Sequence[dict[str, Any]], after: int) -> None:
-        """Sends `frames`, then everything above `after`, what has come meanwhile included."""
+        """Sends `frames` as they are, then everything above `after`, what has come meanwhile included."""
         for frame in frames:
-            self.put_frame(frame)
+            self._append(_Waiting(frame, [frame["text"]] if frame["type"] == TEXT else []))
         self._after = after
         early, self._early = self._early, []
         for event in early:
@@ -130,10 +136,10 @@ class Feed:
         ] = []  # kept while some before them are missing
         self.watchers: set[Subscription] = set()
         self._gone = False
-        self._through = partial(through, conversation_id)
         self._html = LiveHtml(self._through)
         self._links: asyncio.Task[None] | None = None
         self._links_wanted, self._links_known = 1, 0
+        self._link_met = False  # since it was last known where links lead
         self._rendering: asyncio.TimerHandle | None = None
         self._rendered_at = 0.0
 
@@ -153,25 +159,32 @@ class Feed:
 
     def prime(self, live: LiveText | None, seq: int) -> None:
         """Says what was there before this feed began; later calls change nothing."""
-        self._look_for_links()
         if self.last_seq is None:
             self.last_seq = seq
             self._html.prime(live, seq)
             self.publish([])  # what has come meanwhile
+        self._look_for_links()
 
     def _pass_on(self, event: LoggedEvent) -> None:
-        for each in (*self._html.take(event, shown=self.is_page_watching), event):
-            for watcher in self.watchers:
-                watcher.put(each)
+        page = self.is_page_watching
+        for each in (*self._html.take(event, shown=page), event):
+            self._send(each)
         if event.type in NAMES_LINKS:
             self._links_wanted += 1
             self._html.leads = self._through
-            self._look_for_links()
-        if event.type == TEXT and self._rendering is None and self.is_page_watching:
+        if event.type != TEXT or not page:
+            return
+        self._link_met = self._link_met or may_link(event.payload["text"])
+        self._look_for_links()
+        if self._rendering is None:
             # At once after a pause in the stream, else when the pause since the last rendering is over.
             loop = asyncio.get_running_loop()
-            due = self._rendered_at + self._html.pause
-            self._rendering = loop.call_at(max(due, loop.time()), self._render)
+            due = max(self._rendered_at + self._html.pause, loop.time())
+            self._rendering = loop.call_at(RENDERING.slot(due, self._html.cost), self._render)
+
+    def _send(self, event: LoggedEvent) -> None:
+        for watcher in self.watchers:
+            watcher.put(event)
 
     def gone(self) -> None:
         """Sends the watchers an error, once: that the conversation was deleted."""
@@ -194,10 +207,14 @@ class Feed:
     def is_page_watching(self) -> bool:
         return any(watcher.html for watcher in self.watchers)
 
+    def _through(self, url: str) -> str:
+        """Where a link leads as long as it is not known whether it may open directly."""
+        self._link_met = True
+        return through(self.conversation_id, url)
+
     def _look_for_links(self) -> None:
-        """Looks up which links may open directly, as what was read or said may change that; until then every link leads
-        through our page."""
-        behind = self._links_known != self._links_wanted and self.is_page_watching
+        """Looks up which links may open directly, once there are any: what was read or said may change that."""
+        behind = self._links_known != self._links_wanted and self._link_met and self.is_page_watching
         if behind and (self._links is None or self._links.done()):
             self._links = asyncio.ensure_future(self._know_links())
 
@@ -210,14 +227,16 @@ class Feed:
                 return
             self._links_known = wanted
             if leads is not None and wanted == self._links_wanted:
-                self._html.leads = leads
+                self._html.leads, self._link_met = leads, False
+                for block in self._html.render_again():
+                    self._send(block)
 
     def _render(self) -> None:
         self._rendering = None
         self._rendered_at = asyncio.get_running_loop().time()
         for block in self._html.render():
-            for watcher in self.watchers:
-                watcher.put(block)
+            self._send(block)
+        self._look_for_links()
 
 
 class Hub:

@@ -35,6 +35,8 @@ CONVERSATIONS = "conversations"
 AWAY_SECONDS = 20.0
 """How long a page may be away, for a reload or a lost connection, before its conversation counts as left."""
 FLUSH_SECONDS = 0.2
+FLUSH_EACH_SECONDS = 0.01
+"""Events are stored every FLUSH_SECONDS, or so often that each conversation with any costs so much: with 100 once a second."""
 LOOK_SECONDS = 0.6
 RESCUE_SECONDS = 3.0
 RESCUE_AGE = timedelta(seconds=2)
@@ -159,7 +161,8 @@ class Scheduler:
     async def _keep_up(self) -> None:
         looked = rescued = 0.0
         while True:
-            await asyncio.sleep(FLUSH_SECONDS)
+            waiting = sum(bool(actor.log.pending) for actor in self.actors.values())
+            await asyncio.sleep(max(FLUSH_SECONDS, waiting * FLUSH_EACH_SECONDS))
             now = asyncio.get_running_loop().time()
             try:
                 # The events of all conversations go in one transaction.

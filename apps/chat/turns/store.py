@@ -17,9 +17,10 @@ from apps.agent.model.messages import canonical_json, readable_text
 from apps.agent.models import ToolCall
 from apps.agent.services import Reason, toolcalls_close_open
 from apps.agent.turn.events import Event, ToolResult, TurnFailed, TurnStopped
-from apps.chat.models import Conversation, Message, MessageKind, Role, Turn, TurnEvent, TurnStatus
+from apps.chat.models import Conversation, Message, MessageKind, Role, Turn, TurnStatus
 from apps.chat.stream.events import LoggedEvent, rows_of
 from apps.core.db.pool import in_db
+from apps.core.db.writing import insert_all, update_all
 from apps.core.jobs.leases import EXTEND_SECONDS, LeaseLost
 
 CLOSING_WORDS: dict[Reason, str] = {
@@ -171,19 +172,25 @@ def log_write(write: LogWrite, change: Change | None = None) -> list[LoggedEvent
     if events:
         values["stored_seq"] = events[-1].seq
     Conversation.lease_extend(write.conversation_id, **values)
-    TurnEvent.objects.bulk_create(rows_of(write.conversation_id, events))
+    insert_all(rows_of(write.conversation_id, events))
     return more
 
 
 @transaction.atomic
-def logs_write(writes: Sequence[LogWrite]) -> list[UUID]:
+def logs_write(writes: Sequence[LogWrite]) -> set[UUID]:
     """Stores the events of many conversations in one transaction; returns those that are not ours any more."""
-    lost = []
-    for write in writes:
-        try:
-            log_write(write)
-        except LeaseLost:
-            lost.append(write.conversation_id)
+    lost = Conversation.leases_extend([write.conversation_id for write in writes])
+    ours = [write for write in writes if write.conversation_id not in lost]
+    update_all(
+        Conversation,
+        ("last_seq", "stored_seq"),
+        [
+            (write.conversation_id, (write.reserved, write.events[-1].seq))
+            for write in ours
+            if write.events
+        ],
+    )
+    insert_all([row for write in ours for row in rows_of(write.conversation_id, write.events)])
     return lost
 
 
@@ -238,7 +245,7 @@ class EventLog:
     def emit(self, line: LoggedEvent) -> None:
         """Numbers an event, sends it on, and has it stored with the next batch."""
         self.last_seq += 1
-        event = replace(line, seq=self.last_seq)
+        event = LoggedEvent(self.last_seq, line.turn_id, line.type, line.payload)
         self.pending.append(event)
         self._publish(self.conversation_id, self._published, [event])
         self._published = event.seq
@@ -301,7 +308,7 @@ async def logs_store(logs: Iterable[EventLog]) -> set[UUID]:
         for log, write in zip(due, writes, strict=True):
             del log.pending[: len(write.events)]
             log.written_at = asyncio.get_running_loop().time()
-        return set(lost)
+        return lost
     finally:
         for log in due:
             log.lock.release()

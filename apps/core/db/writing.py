@@ -107,27 +107,50 @@ def insert_all(rows: Sequence[models.Model]) -> None:
     if not rows:
         return
     sql, values = _statement(type(rows[0]))
-    # How the database at hand takes values that it does not take as they are, by their type.
+    with connection.cursor() as cursor:
+        adapted = _adapter()
+        cursor.executemany(sql, [[adapted(value) for value in values(row)] for row in rows])
+    for row in rows:
+        row._state.adding = False
+        row._state.db = connection.alias
+
+
+def update_all(
+    model: type[models.Model], names: Sequence[str], rows: Sequence[tuple[Any, Sequence[Any]]]
+) -> None:
+    """Set these fields of many rows, each given by its key and the values, with one statement."""
+    if not rows:
+        return
+    sql = _update(model, tuple(names))
+    with connection.cursor() as cursor:
+        adapted = _adapter()
+        cursor.executemany(sql, [[*map(adapted, values), adapted(key)] for key, values in rows])
+
+
+def _adapter() -> Callable[[Any], Any]:
+    """How the database at hand takes values that it does not take as they are, by their type."""
     in_order = connection.vendor == "postgresql"
     json = json_ordered if in_order else partial(connection.ops.adapt_json_value, encoder=None)
     moment = cache(connection.ops.adapt_datetimefield_value)  # rows written together share their times
     writers: dict[type, Callable[[Any], Any]] = {datetime: moment, list: json, dict: json}
     if not connection.features.has_native_uuid_field:
         writers[UUID] = attrgetter("hex")
-    with connection.cursor() as cursor:
-        cursor.executemany(
-            sql,
-            [
-                [
-                    writers[type(value)](value) if type(value) in writers else value
-                    for value in values(row)
-                ]
-                for row in rows
-            ],
-        )
-    for row in rows:
-        row._state.adding = False
-        row._state.db = connection.alias
+
+    def adapted(value: Any) -> Any:
+        adapt = writers.get(type(value))
+        return value if adapt is None else adapt(value)
+
+    return adapted
+
+
+@cache
+def _update(model: type[models.Model], names: tuple[str, ...]) -> str:
+    quoted = connection.ops.quote_name
+    fields: dict[str, Any] = {field.name: field for field in model._meta.concrete_fields}
+    columns = [quoted(fields[name].column) for name in names]
+    key = quoted(str(model._meta.pk.column))
+    values = ", ".join(f"{column} = %s" for column in columns)
+    return f"UPDATE {quoted(model._meta.db_table)} SET {values} WHERE {key} = %s"  # noqa: S608  own names
 
 
 @cache

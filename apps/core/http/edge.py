@@ -1,9 +1,12 @@
-"""The agreement between the web server and the applications behind it: how long a body may be, and how an answer is broken off."""
+"""The agreement between the web server and the applications behind it: how long a body may be, how an answer is broken off, and
+whether a websocket's client keeps up."""
 
 from django.conf import settings
 
 ABORT = "izzy.abort"
 """An ASGI extension, and the type of the message: close the connection, the answer stays unfinished and the client sees that."""
+WRITABLE = "izzy.writable"
+"""An ASGI extension of websockets: `event` is set while the client takes what it is sent. Who waits for it sends no more than fits."""
 MESSAGES_PREFIX = "/v1/"
 MESSAGES_LIMIT = 32_000_000
 """Bytes of a request to the Messages proxy: as many as Anthropic's API takes."""

@@ -14,7 +14,7 @@ from django.conf import settings
 
 from apps.core.errors import TooLarge
 from apps.core.http.clients import Bucket
-from apps.core.http.edge import ABORT, body_limit
+from apps.core.http.edge import ABORT, WRITABLE, body_limit
 
 PATIENCE = 8
 """A body over its limit is read and thrown away, so that its sender gets to read the answer; one that is longer by more than so
@@ -81,7 +81,12 @@ class Socket(WebSocketProtocol):  # type: ignore[misc]  # daphne has no types
     def connectionMade(self) -> None:  # noqa: N802  twisted's name
         self.frames = Bucket(FRAMES_BURST, FRAMES_PER_SECOND)
         self.bytes = Bucket(BYTES_BURST, BYTES_PER_SECOND)
+        self.writable = asyncio.Event()
+        self.writable.set()
         super().connectionMade()
+        # In place of the HTTP channel, which would stop reading where the client does not.
+        self.transport.unregisterProducer()
+        self.transport.registerProducer(Backlog(self.writable), True)
 
     def dataReceived(self, data: bytes) -> None:  # noqa: N802  twisted's name
         self.bytes.left -= len(data)
@@ -89,6 +94,15 @@ class Socket(WebSocketProtocol):  # type: ignore[misc]  # daphne has no types
             self.transport.pauseProducing()
             asyncio.get_running_loop().call_later(debt / BYTES_PER_SECOND, self._read_on)
         super().dataReceived(data)
+
+    def sendData(  # noqa: N802  autobahn's name
+        self, data: bytes, sync: bool = False, chopsize: int | None = None
+    ) -> None:
+        """Autobahn's composes a coloured line for its log of each frame, read or not, which takes longer than sending it."""
+        if sync or chopsize or self.send_queue:
+            super().sendData(data, sync, chopsize)
+        else:
+            self.transport.write(data)
 
     def processData(self) -> bool:  # noqa: N802  autobahn's name
         if self.current_frame is None and settings.IZZY_THROTTLE and not self.frames.take():
@@ -101,6 +115,21 @@ class Socket(WebSocketProtocol):  # type: ignore[misc]  # daphne has no types
     def _read_on(self) -> None:
         if self.transport.connected:
             self.transport.resumeProducing()
+
+
+class Backlog:
+    """Says whether a client takes what it is sent: not while more than the transport's buffer (64 KiB) waits for it."""
+
+    def __init__(self, writable: asyncio.Event) -> None:
+        self._writable = writable
+
+    def pauseProducing(self) -> None:  # noqa: N802  twisted's names, here and below
+        self._writable.clear()
+
+    def resumeProducing(self) -> None:  # noqa: N802
+        self._writable.set()
+
+    stopProducing = resumeProducing  # noqa: N815
 
 
 class Factory(HTTPFactory):  # type: ignore[misc]  # daphne has no types
@@ -119,8 +148,10 @@ class WebServer(daphne.server.Server):  # type: ignore[misc]  # daphne has no ty
     """Whether the address could not be listened on."""
 
     def create_application(self, protocol: Any, scope: dict[str, Any]) -> Any:
-        """Says that an answer can be broken off."""
+        """Says that an answer can be broken off, and of a websocket when its client takes more."""
         extensions = {**scope.get("extensions", {}), ABORT: {}}
+        if isinstance(protocol, Socket):
+            extensions[WRITABLE] = {"event": protocol.writable}
         return super().create_application(protocol, {**scope, "extensions": extensions})
 
     def run(self) -> None:

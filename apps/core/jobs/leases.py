@@ -5,7 +5,7 @@ import logging
 import os
 import secrets
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
@@ -66,6 +66,14 @@ class Leased(models.Model):
         rows = cls._base_manager.filter(pk=key, runner=runner)
         if not rows.update(lease_until=LEASE_END, **values):
             raise LeaseLost(f"{cls.__name__} {key}")
+
+    @classmethod
+    def leases_extend(cls, keys: Collection[UUID], runner: str = PROCESS, /) -> set[UUID]:
+        """Extends many leases; returns the rows that are not this process's, or gone."""
+        rows = cls._base_manager.filter(pk__in=keys, runner=runner)
+        if rows.update(lease_until=LEASE_END) == len(keys):
+            return set()
+        return set(keys) - set(rows.values_list("pk", flat=True))
 
     @classmethod
     def lease_held(cls, key: UUID, runner: str = PROCESS, /) -> bool:
