@@ -29,11 +29,13 @@ class ChatConfig(AppConfig):
         from apps.chat.stream.events import events_prune
         from apps.chat.turns.builds import build_announce, build_announce_resolved, turn_words
         from apps.chat.turns.queue import turns_in, turns_interrupt
+        from apps.chat.turns.scheduler import scheduler_drain
         from apps.core.jobs.worker import register_sweep
         from apps.core.metrics.queues import register_queue
         from apps.core.purging.places import purge_parts
         from apps.core.registries import (
             batch_deleters,
+            drains,
             owners,
             stats_providers,
             warmups,
@@ -59,6 +61,7 @@ class ChatConfig(AppConfig):
         batch_deleters.register("chat", user_conversations_thin)
         owners.register("conversation", conversation_belongs)
         warmups.register("markdown", warm_up)
+        drains.register("chat", scheduler_drain)
         stats_providers.register("chat", chat_stats)
         purge_parts.register("chat", purging.PURGING)
         transfer.register()

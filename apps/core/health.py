@@ -200,8 +200,10 @@ def check_redis() -> CheckResult:
     """Where REDIS_URL is set, Redis answers."""
     if not settings.REDIS_URL:
         return not_set_up(
-            "Messages between tabs stay within this process.",
-            gives="With Redis several web processes share them, and the cache.",
+            "Web processes hear of each other through the database."
+            if settings.IZZY_WEB_PROCESSES > 1
+            else "Messages between tabs stay within this process.",
+            gives="With Redis several web processes share them at once, and the cache.",
             how="Set REDIS_URL; one process needs none.",
         )
     # Here and not above: the client takes a quarter of a second to import, and most do not use it.
@@ -254,8 +256,10 @@ def check_processes() -> CheckResult:
     """Whether `serve` had to end a process within the last day since it did not answer."""
     state = InstanceState.objects.filter(key=ENDED).first()
     ended = [] if state is None else sorted(state.value.items(), key=lambda item: str(item[1]["at"]))
+    number = settings.IZZY_WEB_PROCESSES
+    shared = "" if number == 1 else f" {number} web processes share the port."
     if not ended:
-        return CheckResult(True, "No process had to be ended.")
+        return CheckResult(True, f"No process had to be ended.{shared}")
     name, last = ended[-1]
     at = datetime.fromisoformat(last["at"])
     often = f" ({last['times']:,} times so far)" if last["times"] > 1 else ""

@@ -1,6 +1,6 @@
 """Small registries through which what lies above reaches what lies below; filled in `AppConfig.ready`."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from operator import itemgetter
 from typing import Any, TypeVar
 from uuid import UUID
@@ -39,6 +39,10 @@ choices: Registry[Callable[[], list[tuple[str, str]]]] = Registry()
 
 warmups: Registry[Callable[[], None]] = Registry()
 """name -> fn(): slow imports and loads, run once in the background after the web process has begun to answer."""
+
+drains: Registry[Callable[[float], Awaitable[None]]] = Registry()
+"""name -> fn(seconds): called in the web process's event loop when it is about to stop. Takes up nothing new, and returns when what
+was begun has ended, or after so many seconds."""
 
 undecided: Registry[Callable[[UUID], int]] = Registry()
 """name -> fn(user_id) -> how much waits for the user's yes or no on a page; the sidebar counts it on every page."""

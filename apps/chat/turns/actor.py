@@ -291,6 +291,7 @@ class Actor:
     # Set where the conversation's rows have changed: it looks again.
     news: asyncio.Event = field(default_factory=asyncio.Event)
     _closing: bool = False
+    _finishing: bool = False
     _extra: set[asyncio.Task[None]] = field(default_factory=set)
 
     def close(self) -> None:
@@ -298,10 +299,15 @@ class Actor:
         self._closing = True
         self.news.set()
 
+    def finish(self) -> None:
+        """The server is about to stop: let the running turn come to its end, and give the conversation back."""
+        self._finishing = True
+        self.news.set()
+
     async def run(self) -> None:
         """Until nothing is left to do, or the conversation is not ours any more."""
         try:
-            while not self._closing:
+            while not (self._closing or self._finishing):
                 self.news.clear()
                 work = await self._work(None)
                 if work.turn_id is not None:
@@ -313,6 +319,9 @@ class Actor:
                     await self._news_or(*self._extra)
                 elif await self._release():
                     return
+            while self._extra and not self._closing:
+                self.news.clear()
+                await self._news_or(*self._extra)
             await self._release(at_once=True)
         except (LeaseLost, TurnTaken):
             logger.warning(

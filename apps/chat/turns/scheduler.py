@@ -55,7 +55,7 @@ class Scheduler:
         self._starting: dict[UUID, asyncio.Task[None]] = {}
         self._upkeep: asyncio.Task[None] | None = None
         self._unlisten: list[Callable[[], None]] = []
-        self._closed = False
+        self._closed = self._draining = False
 
     def start(self) -> None:
         """Begins the upkeep; harmless when it runs already."""
@@ -81,6 +81,8 @@ class Scheduler:
         if conversation_id in self.actors:
             self.notify(conversation_id)
             return
+        if self._draining:  # the next process, or this one's next start, finds it in the rows
+            return
         if conversation_id not in self._starting:
             self._starting[conversation_id] = self._background(self._take_up(conversation_id))
         await asyncio.wait([self._starting[conversation_id]])
@@ -90,6 +92,14 @@ class Scheduler:
         """Stores what the conversation's turn has emitted so far, if it runs here."""
         if (actor := self.actors.get(conversation_id)) is not None:
             await actor.log.flush()
+
+    async def drain(self, seconds: float) -> None:
+        """Takes up no further conversation or turn, and returns when those under way have ended, or after so many seconds."""
+        self._draining = True
+        for actor in list(self.actors.values()):
+            actor.finish()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=seconds)
 
     async def close(self, patience: float = 10.0) -> None:
         """Ends running turns as interrupted and stops; what is queued is left to the next start."""
@@ -197,6 +207,11 @@ def scheduler() -> Scheduler:
         _schedulers[loop] = Scheduler()
         _serving = loop
     return _schedulers[loop]
+
+
+async def scheduler_drain(seconds: float) -> None:
+    """Has the turns of this event loop come to their end."""
+    await scheduler().drain(seconds)
 
 
 def schedule_soon(conversation_id: UUID) -> None:

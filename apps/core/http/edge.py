@@ -3,6 +3,8 @@ whether a websocket's client keeps up."""
 
 from django.conf import settings
 
+BACKLOG = 1024
+"""Connections that may wait to be taken up: programs open hundreds at once, and the system resets those beyond."""
 ABORT = "izzy.abort"
 """An ASGI extension, and the type of the message: close the connection, the answer stays unfinished and the client sees that."""
 WRITABLE = "izzy.writable"

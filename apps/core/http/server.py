@@ -5,6 +5,12 @@ Import it only where the web server runs: daphne installs its event loop when it
 
 import asyncio
 import json
+import logging
+import signal
+import socket
+import time
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import daphne.server
@@ -15,6 +21,10 @@ from django.conf import settings
 from apps.core.errors import TooLarge
 from apps.core.http.clients import Bucket
 from apps.core.http.edge import ABORT, WRITABLE, body_limit
+from apps.core.jobs.parent_watch import BEAT_SECONDS
+from apps.core.registries import drains
+
+logger = logging.getLogger(__name__)
 
 PATIENCE = 8
 """A body over its limit is read and thrown away, so that its sender gets to read the answer; one that is longer by more than so
@@ -23,6 +33,25 @@ FRAMES_BURST, FRAMES_PER_SECOND = 1_000, 100
 """Of one websocket, pings and pieces of messages included. Before the application is asked: each takes its time to parse."""
 BYTES_BURST, BYTES_PER_SECOND = 4_000_000, 1_000_000
 CLOSE_FLOODING = 4429
+CLOSE_RESTART = 1012
+REQUESTS_SECONDS = 1.0
+"""So long ordinary requests have to end, once the turns have; streams may have no end."""
+CLOSING_SECONDS = 0.1
+DRAIN = "drain"
+HEALTH = {
+    "type": "http",
+    "asgi": {"version": "3.0"},
+    "http_version": "1.1",
+    "method": "GET",
+    "scheme": "http",
+    "path": "/healthz",
+    "raw_path": b"/healthz",
+    "query_string": b"",
+    "root_path": "",
+    "headers": [(b"host", b"localhost")],
+    "client": ("127.0.0.1", 0),
+    "server": ("127.0.0.1", 0),
+}
 
 
 class Request(WebRequest):  # type: ignore[misc]  # daphne has no types
@@ -132,6 +161,24 @@ class Backlog:
     stopProducing = resumeProducing  # noqa: N815
 
 
+async def answers(application: Any) -> bool:
+    """Whether the application answers a request for /healthz; whatever it says is an answer."""
+    said = asyncio.Event()
+    body = [{"type": "http.request", "body": b"", "more_body": False}]
+
+    async def receive() -> dict[str, Any]:
+        if body:
+            return body.pop()
+        await asyncio.Event().wait()  # until it is cancelled
+        return {"type": "http.disconnect"}
+
+    async def send(message: dict[str, Any]) -> None:
+        said.set()
+
+    await application(dict(HEALTH), receive, send)
+    return said.is_set()
+
+
 class Factory(HTTPFactory):  # type: ignore[misc]  # daphne has no types
     """Makes every connection's requests of our kind."""
 
@@ -142,10 +189,29 @@ class Factory(HTTPFactory):  # type: ignore[misc]  # daphne has no types
 
 
 class WebServer(daphne.server.Server):  # type: ignore[misc]  # daphne has no types
-    """Daphne's server with such requests; a websocket frame over the limit is told so (1009) before it is closed."""
+    """Daphne's server with such requests; a websocket frame over the limit is told so (1009) before it is closed.
+
+    It listens at its endpoints, or where there is one on `listener`. `beat` is called every few seconds for as long as requests
+    are answered. SIGTERM and SIGINT end it in order: it takes up no connection, what was begun has `drain_seconds` to end, and
+    websockets are closed as of a restart (1012), so that their clients come back; at the second one it stops at once.
+    """
 
     failed = False
     """Whether the address could not be listened on."""
+
+    def __init__(
+        self,
+        *,
+        listener: socket.socket | None = None,
+        beat: Callable[[], None] | None = None,
+        drain_seconds: float = 0.0,
+        **options: Any,
+    ) -> None:
+        super().__init__(signal_handlers=False, **options)
+        self._listener, self._beat, self._drain_seconds = listener, beat, drain_seconds
+        self.ready_callable: Callable[[], None]
+        self._ports: list[Any] = []
+        self._tasks: list[asyncio.Task[None]] = []
 
     def create_application(self, protocol: Any, scope: dict[str, Any]) -> Any:
         """Says that an answer can be broken off, and of a websocket when its client takes more."""
@@ -156,12 +222,68 @@ class WebServer(daphne.server.Server):  # type: ignore[misc]  # daphne has no ty
 
     def run(self) -> None:
         daphne.server.HTTPFactory = Factory  # daphne asks nobody which one to take
+        if self._listener is not None:
+            self.endpoints.clear()
+        self.ready_callable = partial(self._begin, self.ready_callable)
         super().run()
 
+    def _begin(self, ready: Callable[[], None]) -> None:
+        loop = asyncio.get_event_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._on_signal)
+        if self._listener is not None:
+            reactor = daphne.server.reactor
+            descriptor, family = self._listener.fileno(), self._listener.family
+            self.listen_success(reactor.adoptStreamPort(descriptor, family, self.http_factory))
+            self._listener.close()  # the reactor has its own
+        if self._beat is not None:
+            self._tasks.append(loop.create_task(self._keep_beating(self._beat)))
+        ready()
+
     def listen_success(self, port: Any) -> None:
+        self._ports.append(port)
         self.ws_factory.setProtocolOptions(failByDrop=False)
         self.ws_factory.protocol = Socket
         super().listen_success(port)
+
+    async def _keep_beating(self, beat: Callable[[], None]) -> None:
+        while True:
+            if await answers(self.application):
+                beat()
+            await asyncio.sleep(BEAT_SECONDS)
+
+    def _on_signal(self) -> None:
+        if any(task.get_name() == DRAIN for task in self._tasks):
+            self.stop()
+        else:
+            self._tasks.append(asyncio.ensure_future(self._drain()))
+            self._tasks[-1].set_name(DRAIN)
+
+    async def _drain(self) -> None:
+        try:
+            for port in self._ports:
+                port.stopListening()
+            ending = [each(self._drain_seconds) for each in drains.values()]
+            for failed in await asyncio.gather(*ending, return_exceptions=True):
+                if failed is not None:
+                    logger.error("what was begun could not be ended in order", exc_info=failed)
+            until = time.monotonic() + min(REQUESTS_SECONDS, self._drain_seconds)
+            while self._answering() and time.monotonic() < until:  # noqa: ASYNC110  none of them says so
+                await asyncio.sleep(0.02)
+            for protocol in list(self.connections):
+                if isinstance(protocol, Socket) and protocol.state == Socket.STATE_OPEN:
+                    protocol.sendCloseFrame(code=CLOSE_RESTART)
+            await asyncio.sleep(CLOSING_SECONDS)
+        finally:
+            self.stop()
+
+    def _answering(self) -> bool:
+        """Whether requests are under way."""
+        return any(
+            isinstance(protocol, Request) and not details["application_instance"].done()
+            for protocol, details in self.connections.items()
+            if "application_instance" in details
+        )
 
     def listen_error(self, failure: Any) -> None:
         self.failed = True

@@ -11,6 +11,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from typing import NoReturn
 
@@ -44,12 +45,24 @@ def wait_at_gate() -> None:
 
 def beat_for_ever() -> NoReturn:
     """In a child, in its main thread: tell the supervisor that this process lives, until a signal's handler raises."""
-    descriptor = _inherited(HEARTBEAT)
+    beat = heartbeat()
     while True:
-        if descriptor is not None:
-            with suppress(OSError):  # the pipe is full, or the supervisor gone
-                os.write(descriptor, b".")
+        if beat is not None:
+            beat()
         time.sleep(BEAT_SECONDS)
+
+
+def heartbeat() -> Callable[[], None] | None:
+    """In a child: what tells the supervisor that this process lives; None where nobody listens for that."""
+    descriptor = _inherited(HEARTBEAT)
+    if descriptor is None:
+        return None
+
+    def beat() -> None:
+        with suppress(OSError):  # the pipe is full, or the supervisor gone
+            os.write(descriptor, b".")
+
+    return beat
 
 
 def _inherited(variable: str) -> int | None:

@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
@@ -236,7 +236,7 @@ class Supervisor:
 
     def __init__(
         self,
-        commands: dict[str, Sequence[str]],
+        commands: Mapping[str, Sequence[str]],
         manage: Path,
         say: Callable[[str], None],
         note: Callable[[str, str], None] = lambda name, reason: None,

@@ -21,7 +21,8 @@ from apps.core.db.alone import alone
 from apps.core.db.pool import database_file
 from apps.core.db.troubles import stale_message
 from apps.core.health import IZZY, check_data_directory, check_disk, process_ended
-from apps.core.jobs.supervisor import HeartbeatProbe, Supervisor, WebProbe
+from apps.core.http.sharing import bound, can_share
+from apps.core.jobs.supervisor import HeartbeatProbe, Probe, Supervisor, WebProbe
 from apps.core.keys import refuse_other_keys
 
 PORT_SECONDS = 6.0
@@ -46,16 +47,25 @@ class Command(BaseCommand):
         close_database_file()
         self._check_settings()
         wait_for_port(host, port)
+        shared = settings.IZZY_WEB_PROCESSES > 1
+        if shared and not can_share():
+            raise CommandError("IZZY_WEB_PROCESSES above 1 needs Linux, which shares a port fairly.")
+        reserved = bound(host, port) if shared else None  # nobody else gets it while all start again
         manage = Path(settings.BASE_DIR) / "manage.py"
-        supervisor = Supervisor({"web": ["web"], "worker": ["worker"]}, manage, self._say, self._note)
+        probes = web_probes(host, port)
+        commands = {**{name: ["web"] for name in probes}, "worker": ["worker"]}
+        supervisor = Supervisor(commands, manage, self._say, self._note)
         try:
-            supervisor.start("web", WebProbe(shown_host(host).strip("[]"), port))
+            for name, probe in probes.items():
+                supervisor.start(name, probe)
             update_database()
             refuse_other_keys()
             supervisor.open_gate()
             if supervisor.watch(until=lambda: answers(host, port)):
                 address = settings.IZZY_PUBLIC_URL or f"http://{shown_host(host)}:{port}"
                 self._say(f"\n  Izzy is running at {address}   (Ctrl+C stops it)")
+                if len(probes) > 1:
+                    self._say(f"  {len(probes)} web processes share it.")
                 if text := setup_note(address):
                     self._say(f"  {text}")
                 self._say("")
@@ -64,6 +74,8 @@ class Command(BaseCommand):
         finally:
             self._say("Stopping.")
             supervisor.stop()
+            if reserved is not None:
+                reserved.close()
 
     def _check_settings(self) -> None:
         for finding in run_checks(tags=[IZZY]):
@@ -89,6 +101,15 @@ def shown_host(host: str) -> str:
     if host in {"0.0.0.0", "::", ""}:  # noqa: S104
         return "127.0.0.1"
     return f"[{host}]" if ":" in host else host
+
+
+def web_probes(host: str, port: int) -> dict[str, Probe]:
+    """How each web process is asked whether it answers, by its name: one by itself over the port, of several, which share it,
+    each by its heartbeat."""
+    number = settings.IZZY_WEB_PROCESSES
+    if number == 1:
+        return {"web": WebProbe(shown_host(host).strip("[]"), port)}
+    return {f"web {count}": HeartbeatProbe() for count in range(1, number + 1)}
 
 
 def answers(host: str, port: int) -> bool:

@@ -1,6 +1,7 @@
 """`manage.py web`: the web server alone (pages, REST and websockets), as `serve` starts it."""
 
 import logging
+import socket
 import threading
 import time
 from typing import Any
@@ -11,16 +12,15 @@ from django.db import connections
 from django.urls import get_resolver
 from django.utils.module_loading import import_string
 
-from apps.core.jobs.parent_watch import wait_at_gate, watch_parent
+from apps.core.http.edge import BACKLOG
+from apps.core.http.sharing import bound, can_share
+from apps.core.jobs.parent_watch import heartbeat, wait_at_gate, watch_parent
 from apps.core.keys import refuse_other_keys
 from apps.core.registries import warmups
 
 logger = logging.getLogger(__name__)
 
 HTTP_BUFFER = 64 * 1024
-
-BACKLOG = 1024
-"""Connections that may wait to be taken up: programs open hundreds at once, and the system resets those beyond."""
 
 
 class Command(BaseCommand):
@@ -46,6 +46,9 @@ class Command(BaseCommand):
         refuse_other_keys()
         endpoints = build_endpoint_description_strings(host=options["host"], port=options["port"])
         server = WebServer(
+            listener=listener(options["host"], options["port"]),
+            beat=heartbeat(),
+            drain_seconds=settings.IZZY_DRAIN_SECONDS,
             application=application,
             endpoints=[f"{endpoint}:backlog={BACKLOG}" for endpoint in endpoints],
             request_buffer_size=HTTP_BUFFER,
@@ -55,6 +58,18 @@ class Command(BaseCommand):
         server.run()
         if server.failed:
             raise CommandError(f"Cannot listen on {options['host']}:{options['port']}; see above.")
+
+
+def listener(host: str, port: int) -> socket.socket | None:
+    """What a process listens on that shares its port with others; None where it has it for itself."""
+    if settings.IZZY_WEB_PROCESSES == 1 or not can_share():
+        return None
+    try:
+        shared = bound(host, port)
+    except OSError as error:
+        raise CommandError(f"Cannot listen on {host}:{port}: {error.strerror or error}.") from error
+    shared.listen(BACKLOG)
+    return shared
 
 
 def warm_up() -> None:

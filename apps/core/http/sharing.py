@@ -1,0 +1,24 @@
+"""One port for several processes: on Linux the kernel deals connections out among those that listen, and passes over one that has
+died or not begun yet."""
+
+import socket
+import sys
+
+
+def can_share() -> bool:
+    return sys.platform == "linux"
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """A socket that is bound to a port which others may be bound to in the same way. It does not listen yet. OSError."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    made = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        made.setblocking(False)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        made.bind((host, port))
+    except OSError:
+        made.close()
+        raise
+    return made
