@@ -13,6 +13,7 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from apps.accounts.models import Secret
+from apps.core.db.prepared import prepared
 from apps.core.health import IZZY, CheckResult
 
 logger = logging.getLogger(__name__)
@@ -40,7 +41,7 @@ def secret_get(name: str, *, user_id: UUID | None = None) -> str:
     """The value, or "" where there is none or it was encrypted with another key. The environment wins."""
     if user_id is None and (value := from_environment(name)):
         return value
-    row = next(iter(_rows(name, user_id)), None)
+    row = _of_instance.first(name) if user_id is None else next(iter(_rows(name, user_id)), None)
     return _decrypt(row) if row else ""
 
 
@@ -56,8 +57,7 @@ def secret_values(user_id: UUID) -> list[str]:
 
     Nobody else's: by what is missing from their own text people could tell another user's secret.
     """
-    rows = Secret.objects.filter(Q(user__isnull=True) | Q(user_id=user_id))
-    stored = [_decrypt(row) for row in rows.exclude(user__isnull=True, name="anthropic_base_url")]
+    stored = [_decrypt(row) for row in _seen_by(user_id)]
     own = [settings.SECRET_KEY, settings.IZZY_SECRETS_KEY]
     own += [settings.ANTHROPIC_API_KEY, settings.BRAVE_API_KEY, settings.E2B_API_KEY]
     values = {value for value in [*stored, *own] if len(value) >= SCRUBBED_LENGTH}
@@ -88,6 +88,17 @@ def check_secrets() -> CheckResult:
 def _rows(name: str, user_id: UUID | None) -> QuerySet[Secret]:
     owned = Q(user__isnull=True) if user_id is None else Q(user_id=user_id)
     return Secret.objects.filter(owned, name=name)
+
+
+@prepared
+def _of_instance(name: str) -> QuerySet[Secret]:
+    return Secret.objects.filter(user__isnull=True, name=name)
+
+
+@prepared
+def _seen_by(user_id: UUID) -> QuerySet[Secret]:
+    rows = Secret.objects.filter(Q(user__isnull=True) | Q(user_id=user_id))
+    return rows.exclude(user__isnull=True, name="anthropic_base_url")
 
 
 def _decrypt(row: Secret) -> str:

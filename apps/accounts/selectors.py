@@ -6,11 +6,17 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from django.db.models import QuerySet
 
 from apps.accounts.models import APIToken, Preferences, User
+from apps.core.db.prepared import prepared
 
 
 def preferences_for(user_id: UUID) -> Preferences:
     """The user's preferences; unsaved defaults where none were ever stored."""
-    return Preferences.objects.filter(user_id=user_id).first() or Preferences(user_id=user_id)
+    return _preferences.first(user_id) or Preferences(user_id=user_id)
+
+
+@prepared
+def _preferences(user_id: UUID) -> QuerySet[Preferences]:
+    return Preferences.objects.filter(user_id=user_id)
 
 
 def uses_memory(user: User) -> bool:
@@ -20,7 +26,12 @@ def uses_memory(user: User) -> bool:
 
 def user_language(user_id: UUID) -> str:
     """The language code the user prefers, "" where it is to be detected."""
-    return Preferences.objects.filter(user_id=user_id).values_list("language", flat=True).first() or ""
+    return _language.first(user_id) or ""
+
+
+@prepared
+def _language(user_id: UUID) -> QuerySet[Preferences, str]:
+    return Preferences.objects.filter(user_id=user_id).values_list("language", flat=True)
 
 
 def user_time_zone(user_id: UUID) -> ZoneInfo:

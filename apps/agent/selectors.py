@@ -13,6 +13,7 @@ from pydantic import Field
 
 from apps.agent.model.client import Usage
 from apps.agent.models import ModelCall, ToolCall
+from apps.core.db.prepared import prepared
 from apps.core.http.shapes import Shape
 from apps.core.purging.trace import Trace
 from apps.core.quotes import own_words, quotes_others
@@ -67,8 +68,13 @@ def untrusted_turns(*, user_id: UUID, turn_ids: Collection[UUID]) -> set[UUID]:
 
 def conversation_untrusted(*, user_id: UUID, conversation_id: UUID) -> bool:
     """Whether the model read in this conversation what others wrote. It stays so: later turns see it, or a summary."""
+    return bool(_untrusted_calls(user_id, conversation_id))
+
+
+@prepared
+def _untrusted_calls(user_id: UUID, conversation_id: UUID) -> QuerySet[ToolCall, UUID]:
     rows = ToolCall.objects.owned_by(user_id).filter(conversation_id=conversation_id, untrusted=True)
-    return rows.exists()
+    return rows.values_list("pk", flat=True)[:1]
 
 
 def turn_tool_calls(*, user_id: UUID, turn_id: UUID) -> list[dict[str, Any]]:

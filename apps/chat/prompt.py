@@ -28,6 +28,7 @@ from apps.capabilities.catalog.selectors import (
 from apps.capabilities.models import Capability
 from apps.capabilities.runs.tools import TOOLSET, capability_tool, named_tool
 from apps.chat.models import Conversation, Message, TurnStatus
+from apps.core.db.prepared import prepared
 
 _FOLDER = Path(__file__).parent / "prompts"
 _CLOSING_TAG = re.compile(r"</\s*(context|memories|capabilities)\s*>", re.IGNORECASE)
@@ -123,7 +124,7 @@ def history(conversation: Conversation) -> list[dict[str, Any]]:
     Neighbours of one role become one message. The first one is the user's, since whole turns are summed up.
     """
     messages: list[dict[str, Any]] = []
-    for role, blocks in messages_sent(conversation).values_list("role", "blocks"):
+    for role, blocks in _sent(conversation.id, conversation.summary_until):
         content = json.loads(blocks)
         if messages and messages[-1]["role"] == role:
             messages[-1]["content"] = messages[-1]["content"] + content
@@ -137,6 +138,12 @@ def history(conversation: Conversation) -> list[dict[str, Any]]:
         )
         messages[0]["content"] = [block, *messages[0]["content"]]
     return messages
+
+
+@prepared
+def _sent(conversation_id: UUID, after: int) -> QuerySet[Message, tuple[str, str]]:
+    rows = messages_in_force(conversation_id).filter(position__gt=after)
+    return rows.values_list("role", "blocks")
 
 
 def conversation_tools(conversation: Conversation, toolsets: Collection[str]) -> list[Tool]:

@@ -18,6 +18,7 @@ from apps.accounts.secrets import secret_get
 from apps.agent.model.figures import modelcall_count
 from apps.agent.model.messages import readable_text
 from apps.agent.models import ModelCall
+from apps.core.db.writing import insert_all
 
 Purpose: TypeAlias = Literal["chat", "builder", "extract", "fast"]
 
@@ -230,5 +231,5 @@ def modelcall_record(row: ModelCall, usage: Usage) -> None:
     for name in ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens"):
         setattr(row, name, getattr(usage, name))
     row.cost_usd = Decimal(usage.cost_usd).quantize(MICRO)
-    row.save(force_insert=True)
+    insert_all([row])
     modelcall_count(row)

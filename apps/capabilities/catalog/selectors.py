@@ -11,11 +11,14 @@ from django.utils import timezone
 from apps.accounts.models import Secret
 from apps.capabilities.catalog.names import NAME
 from apps.capabilities.models import Capability, CapabilityVersion, Execution, Origin, Status
+from apps.core.db.prepared import prepared
 from apps.core.errors import NotFound
 from apps.core.ids import parse_id
 
 UNUSED_FOR = timedelta(days=90)
 FAILING_RUNS = 3
+FEW = 31
+"""As many of the active ones are asked for with each message."""
 OTHERS_WROTE = Q(untrusted=True) | Q(quotes_others=True) | Q(origin=Origin.IMPORT)
 
 
@@ -49,7 +52,14 @@ def capabilities_for(
 
 def capabilities_active(user_id: UUID, *, limit: int | None = None) -> list[Capability]:
     """The active ones by name; `limit` of them where given."""
+    if limit is not None and limit <= FEW:
+        return _first_active(user_id)[:limit]
     return list(capabilities_for(user_id, status=Status.ACTIVE)[:limit])
+
+
+@prepared
+def _first_active(user_id: UUID) -> QuerySet[Capability]:
+    return capabilities_for(user_id, status=Status.ACTIVE)[:FEW]
 
 
 def capabilities_used_in(user_id: UUID, conversation_id: UUID) -> list[Capability]:
@@ -68,6 +78,8 @@ def capabilities_by_id(user_id: UUID, ids: Iterable[UUID]) -> dict[UUID, Capabil
 
 def capabilities_named(user_id: UUID, names: Collection[str]) -> dict[str, Capability]:
     """Those of these names, whatever their status."""
+    if not names:
+        return {}
     rows = Capability.objects.for_user(user_id).filter(name__in=list(names)).select_related("current")
     return {row.name: row for row in rows}
 

@@ -18,8 +18,9 @@ from django.utils import timezone
 
 from apps.accounts.selectors import preferences_for
 from apps.agent.selectors import conversation_untrusted
-from apps.chat.conversations.selectors import shown_untrusted
-from apps.chat.models import OPEN_STATES, Conversation, Message, MessageKind, Role, Turn
+from apps.chat.conversations.selectors import memories_shown, shown_untrusted
+from apps.chat.models import OPEN_STATES, Conversation, Message, MessageKind, Role
+from apps.core.db.prepared import prepared
 from apps.core.db.writing import precompute
 from apps.core.ids import parse_id
 from apps.core.quotes import quotes_others
@@ -63,8 +64,13 @@ def document_of(message: Message) -> Document:
 
 def turn_index(turn_id: UUID) -> None:
     """Makes what was said in the turn searchable, unless its conversation is one without memory."""
+    messages_index(_not_indexed(turn_id))
+
+
+@prepared
+def _not_indexed(turn_id: UUID) -> QuerySet[Message]:
     rows = Message.objects.unscoped().filter(turn_id=turn_id, indexed=False)
-    messages_index(list(rows.select_related("conversation")))
+    return rows.select_related("conversation")
 
 
 def messages_index(messages: list[Message]) -> None:
@@ -221,9 +227,8 @@ def _said(
     The assistant may repeat whatever the conversation held before: once that was others' words, its own are trusted no
     more than those.
     """
-    turns = Turn.objects.owned_by(conversation.user_id).filter(conversation=conversation)
-    newest = turns.exclude(memories=[]).order_by("-position").values_list("memories", flat=True)
-    items = islice(chain.from_iterable(newest.iterator(chunk_size=50)), SHOWN_AT_MOST)
+    newest = memories_shown(conversation.user_id, conversation.id)
+    items = islice(chain.from_iterable(newest), SHOWN_AT_MOST)
     shown = [*shown, *((parse_id(item["id"]), str(item["text"])) for item in items)]
     said = []
     for row in rows:

@@ -10,6 +10,7 @@ from django.db.models import Count, F, QuerySet
 from apps.agent.models import ToolCall
 from apps.agent.selectors import ConversationTaint
 from apps.chat.models import Conversation, Message, MessageKind, Role, Turn
+from apps.core.db.prepared import prepared
 from apps.core.errors import NotFound
 from apps.core.ids import parse_id
 from apps.search.documents import Scope, Source
@@ -28,12 +29,20 @@ RECENT_MESSAGES = 200
 
 def conversation_get(user_id: UUID, conversation_id: object, *, lock: bool = False) -> Conversation:
     """The user's conversation, inside a transaction with a lock on its row. NotFound for a foreign, unknown or malformed id."""
-    rows = Conversation.objects.for_user(user_id)
-    rows = rows.select_for_update() if lock else rows
-    found = rows.filter(id=parse_id(conversation_id)).first()
+    found = (_conversation_locked if lock else _conversation).first(user_id, parse_id(conversation_id))
     if found is None:
         raise NotFound("There is no conversation with this id.")
     return found
+
+
+@prepared
+def _conversation(user_id: UUID, conversation_id: UUID) -> QuerySet[Conversation]:
+    return Conversation.objects.for_user(user_id).filter(id=conversation_id)
+
+
+@prepared
+def _conversation_locked(user_id: UUID, conversation_id: UUID) -> QuerySet[Conversation]:
+    return Conversation.objects.for_user(user_id).filter(id=conversation_id).select_for_update()
 
 
 def conversation_belongs(user_id: UUID, conversation_id: UUID) -> bool:
@@ -82,20 +91,35 @@ def taint_of(user_id: UUID, conversation_id: UUID) -> ConversationTaint:
 
 def user_messages(user_id: UUID, conversation_id: UUID) -> list[str]:
     """The user's texts in the conversation, answers to questions included, without those an edit or a retry replaced."""
+    return _texts(user_id, conversation_id) + _answers(user_id, conversation_id)
+
+
+@prepared
+def _texts(user_id: UUID, conversation_id: UUID) -> QuerySet[Message, str]:
     messages = Message.objects.owned_by(user_id).filter(
         conversation_id=conversation_id, role=Role.USER, kind=MessageKind.TEXT, superseded_by=None
     )
-    texts = list(messages.exclude(text="").values_list("text", flat=True))
+    return messages.exclude(text="").values_list("text", flat=True)
+
+
+@prepared
+def _answers(user_id: UUID, conversation_id: UUID) -> QuerySet[ToolCall, str]:
     asked = ToolCall.objects.owned_by(user_id).filter(conversation_id=conversation_id, name="ask_user")
-    return texts + list(asked.exclude(answer="").values_list("answer", flat=True))
+    return asked.exclude(answer="").values_list("answer", flat=True)
 
 
 def shown_untrusted(user_id: UUID, conversation_id: UUID) -> bool:
     """Whether a note from an untrusted source was put beside a message of the conversation."""
-    turns = Turn.objects.owned_by(user_id).filter(conversation_id=conversation_id).exclude(memories=[])
     return any(
-        item.get("untrusted") for items in turns.values_list("memories", flat=True) for item in items
+        item.get("untrusted") for items in memories_shown(user_id, conversation_id) for item in items
     )
+
+
+@prepared
+def memories_shown(user_id: UUID, conversation_id: UUID) -> QuerySet[Turn, list[dict[str, Any]]]:
+    """What was brought up beside each message of the conversation, newest first, where anything was."""
+    turns = Turn.objects.owned_by(user_id).filter(conversation_id=conversation_id).exclude(memories=[])
+    return turns.order_by("-position").values_list("memories", flat=True)
 
 
 def conversations_search(

@@ -15,7 +15,7 @@ from apps.agent.models import ToolCall, ToolGrant
 from apps.builder.models import Follower
 from apps.chat.conversations.selectors import conversation_get
 from apps.chat.models import Conversation, Message, Turn, TurnEvent
-from apps.core.db.writing import SLICE, in_slices, rows_remove
+from apps.core.db.writing import SLICE, in_slices, insert_all, rows_remove
 from apps.core.errors import Forbidden, NotFound
 from apps.core.ids import parse_id
 from apps.core.jobs.leases import RELEASED
@@ -43,9 +43,11 @@ def conversation_create(
     named = clean_text(title, field="title", max_chars=MAX_TITLE, allow_empty=True)
     if use_memory is None:
         use_memory = preferences_for(user_id).use_memory
-    return Conversation.objects.create(
+    made = Conversation(
         user_id=user_id, title=" ".join(named.split()), title_by_user=bool(named), use_memory=use_memory
     )
+    insert_all([made])
+    return made
 
 
 @transaction.atomic

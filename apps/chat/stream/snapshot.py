@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from django.db.models import QuerySet
+
 from apps.agent.turn.events import ModelRetry
 from apps.builder.builds.selectors import builds_in
 from apps.chat.conversations import markdown
@@ -29,6 +31,7 @@ from apps.chat.stream.events import (
     with_html,
 )
 from apps.chat.summary.selectors import SUMMARY_FIELDS, summary_json
+from apps.core.db.prepared import prepared
 from apps.core.db.writing import one_view
 
 SNAPSHOT_MESSAGES = 200
@@ -76,12 +79,19 @@ def snapshot(conversation: Conversation) -> Start:
 
 def _under_way(conversation: Conversation) -> tuple[Turn | None, LiveText | None]:
     """The turn that runs, or waits for the user, and its text since its last stored message."""
-    turn = conversation.turns.filter(state__in=[TurnStatus.RUNNING, TurnStatus.WAITING]).last()
+    turn = _turn_begun.first(conversation.id)
     if turn is None:
         return None, None
     answers = turn.messages.filter(role=Role.ASSISTANT, kind=MessageKind.TEXT)
     newest = turn.messages.order_by("-seq").values_list("seq", flat=True).first() or 0
     return turn, LiveText(turn.id, answers.exclude(text="").count(), text_after(turn.id, newest))
+
+
+@prepared
+def _turn_begun(conversation_id: UUID) -> QuerySet[Turn]:
+    begun = [TurnStatus.RUNNING, TurnStatus.WAITING]
+    rows = Turn.objects.unscoped().filter(conversation_id=conversation_id, state__in=begun)
+    return rows.reverse()[:1]
 
 
 def _turn_json(turn: Turn, live: LiveText) -> dict[str, Any]:

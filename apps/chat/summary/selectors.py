@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
+from django.db.models import QuerySet
 from django.db.models.functions import Length
 
 from apps.agent.models import ToolCall
@@ -20,6 +21,7 @@ from apps.agent.tools.results import UNTRUSTED
 from apps.chat.conversations.messages import readable_messages
 from apps.chat.models import OPEN_STATES, Conversation, Message, Role
 from apps.chat.prompt import messages_in_force, messages_sent
+from apps.core.db.prepared import prepared
 from apps.core.text import estimate_tokens, split_sentences
 
 MESSAGE_CHARS = 12_000
@@ -224,8 +226,7 @@ class SentTurn:
 
 def sent_turns(conversation: Conversation) -> list[SentTurn]:
     """The turns after the summary, in order, with their sizes."""
-    sent = messages_sent(conversation).exclude(turn=None).annotate(length=Length("blocks"))
-    listed = list(sent.values_list("id", "length", "turn_id", "turn__state", "position"))
+    listed = _sent(conversation.id, conversation.summary_until)
     sizes = {key: _known.get((key, length)) for key, length, *_ in listed}
     unknown = {key: length for key, length, *_ in listed if sizes[key] is None}
     if len(_known) + len(unknown) > KEPT:
@@ -242,6 +243,18 @@ def sent_turns(conversation: Conversation) -> list[SentTurn]:
     return list(found.values())
 
 
+@prepared
+def _conversation(conversation_id: UUID) -> QuerySet[Conversation]:
+    return Conversation.objects.unscoped().filter(id=conversation_id)
+
+
+@prepared
+def _sent(conversation_id: UUID, after: int) -> QuerySet[Message, tuple[UUID, int, UUID, str, int]]:
+    rows = messages_in_force(conversation_id).filter(position__gt=after).exclude(turn=None)
+    sizes = rows.annotate(length=Length("blocks"))
+    return sizes.values_list("id", "length", "turn_id", "turn__state", "position")
+
+
 def compact_job(
     conversation_id: UUID, need: Need, budget: Budget, *, rewrite: bool = False
 ) -> CompactJob | None:
@@ -250,7 +263,7 @@ def compact_job(
     The newest turn and those that are not over stay as they are, and of the others as many as fit into the part that
     is kept. With `rewrite` a summary that no model wrote is made anew from the messages.
     """
-    conversation = Conversation.objects.unscoped().filter(id=conversation_id).first()
+    conversation = _conversation.first(conversation_id)
     if conversation is None or conversation.session:
         return None
     anew = rewrite and conversation.summary_by == EXTRACT

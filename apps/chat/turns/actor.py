@@ -13,7 +13,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from apps.accounts.models import Preferences
@@ -45,7 +45,6 @@ from apps.chat.prompt import (
     conversation_tools,
     history,
     messages_in_force,
-    messages_sent,
     system_blocks,
 )
 from apps.chat.stream.events import LoggedEvent
@@ -55,10 +54,19 @@ from apps.chat.summary.services import (
     conversation_compact_after,
     conversation_title_make,
 )
-from apps.chat.turns.queue import INTERRUPTION, Work, conversation_release, opening_message, work_next
+from apps.chat.turns.queue import (
+    INTERRUPTION,
+    Work,
+    conversation_release,
+    opening_message,
+    work_next,
+    work_waits,
+)
 from apps.chat.turns.store import EventLog, TurnOutcome, message_append, stopped, turn_finish
 from apps.chat.turns.watch import TurnWatch, turn_watched
 from apps.core.db.pool import in_db, settled
+from apps.core.db.prepared import prepared
+from apps.core.db.writing import update_all
 from apps.core.ids import parse_id
 from apps.core.jobs.leases import LeaseLost
 from apps.memory.notes.changes import cycle_advance
@@ -89,7 +97,7 @@ def turn_prepare(turn_id: UUID) -> Prepared:
 
     The block goes in front of the user's words and is stored with them, so that later requests repeat it.
     """
-    turn = Turn.objects.unscoped().select_related("conversation").get(id=turn_id)
+    [turn] = _turn_with_place(turn_id)
     preferences = preferences_for(turn.user_id)
     message = opening_message(turn)
     if turn.attempt == 1:
@@ -106,10 +114,11 @@ def turn_prepare(turn_id: UUID) -> Prepared:
                 capabilities=capability_hints(turn.conversation, preferences, message.text),
             )
             message.blocks = canonical_json([block, *json.loads(message.blocks)])
-            message.save(update_fields=["blocks"])
+            update_all(Message, ("blocks",), [(message.pk, [message.blocks])])
             turn.memories = [item.to_json() for item in surfaced.items]
             turn.memory_tokens = surfaced.tokens
-            turn.save(update_fields=["memories", "memory_tokens"])
+            values = [turn.memories, turn.memory_tokens]
+            update_all(Turn, ("memories", "memory_tokens"), [(turn.pk, values)])
     return Prepared(
         turn=turn,
         message=message,
@@ -117,6 +126,11 @@ def turn_prepare(turn_id: UUID) -> Prepared:
         too_long=sum(each.tokens for each in sent_turns(turn.conversation))
         > Budget(settings.IZZY_HISTORY_TOKENS).limit,
     )
+
+
+@prepared
+def _turn_with_place(turn_id: UUID) -> QuerySet[Turn]:
+    return Turn.objects.unscoped().select_related("conversation").filter(id=turn_id)
 
 
 def turn_reload(turn_id: UUID) -> LoopState:
@@ -127,12 +141,10 @@ def turn_reload(turn_id: UUID) -> LoopState:
 
 def _surface(turn: Turn) -> Surfaced:
     """The notes worth bringing up that the model does not have before it already, as they read now."""
-    said = messages_in_force(turn.conversation_id).filter(~Q(text=""), kind=MessageKind.TEXT)
-    newest = said.order_by("-position").values_list("text", flat=True)[:RECENT_TEXTS]
+    newest = _newest_texts(turn.conversation_id)
     # What was brought up earlier, in messages that are still in force and not summed up.
-    sent = messages_sent(turn.conversation).exclude(turn=None).values("turn_id")
-    shown = Turn.objects.owned_by(turn.user_id).filter(id__in=sent).exclude(memories=[])
-    items = [item for memories in shown.values_list("memories", flat=True) for item in memories]
+    shown = _shown_before(turn.user_id, turn.conversation_id, turn.conversation.summary_until)
+    items = [item for memories in shown for item in memories]
     known = still_shown(turn.user_id, items) | {
         parse_id(item["id"]) for item in items if "source" in item
     }
@@ -145,19 +157,37 @@ def _surface(turn: Turn) -> Surfaced:
     )
 
 
+@prepared
+def _newest_texts(conversation_id: UUID) -> QuerySet[Message, str]:
+    said = messages_in_force(conversation_id).filter(~Q(text=""), kind=MessageKind.TEXT)
+    return said.order_by("-position").values_list("text", flat=True)[:RECENT_TEXTS]
+
+
+@prepared
+def _shown_before(
+    user_id: UUID, conversation_id: UUID, after: int
+) -> QuerySet[Turn, list[dict[str, Any]]]:
+    sent = messages_in_force(conversation_id).filter(position__gt=after).exclude(turn=None)
+    turns = Turn.objects.owned_by(user_id).filter(id__in=sent.values("turn_id"))
+    return turns.exclude(memories=[]).values_list("memories", flat=True)
+
+
 def _loop_state(turn: Turn, preferences: Preferences, *, is_new: bool) -> LoopState:
     """The turn as the loop takes it up; of a new one nothing has been asked and called yet."""
     conversation = turn.conversation
     before = conversation.tools
     tools = conversation_tools(conversation, preferences.toolsets)
     if conversation.tools != before:
-        conversation.save(update_fields=["tools"])
+        update_all(Conversation, ("tools",), [(conversation.pk, [conversation.tools])])
     model = turn.model
     if not turn.said and model in {"", OFFLINE}:  # what was begun offline may go on with a model
         model = preferences.model or model_for("chat")
         turn.model = OFFLINE if current_endpoint().is_offline else model
-        turn.save(update_fields=["model"])
-    newest = turn.messages.filter(role=Role.ASSISTANT, kind=MessageKind.TEXT).order_by("round").last()
+        update_all(Turn, ("model",), [(turn.pk, [turn.model])])
+    newest = None
+    if not is_new:
+        answers = turn.messages.filter(role=Role.ASSISTANT, kind=MessageKind.TEXT)
+        newest = answers.order_by("round").last()
     return LoopState(
         user_id=turn.user_id,
         conversation_id=conversation.id,
@@ -292,6 +322,7 @@ class Actor:
     news: asyncio.Event = field(default_factory=asyncio.Event)
     _closing: bool = False
     _finishing: bool = False
+    _heard: bool = False  # there was news since it last looked for a turn
     _extra: set[asyncio.Task[None]] = field(default_factory=set)
 
     def close(self) -> None:
@@ -307,18 +338,22 @@ class Actor:
     async def run(self) -> None:
         """Until nothing is left to do, or the conversation is not ours any more."""
         try:
+            look = True  # whether the rows may hold work
             while not (self._closing or self._finishing):
-                self.news.clear()
-                work = await self._work(None)
-                if work.turn_id is not None:
-                    with turn_watched(self.conversation_id, work.turn_id, work.resumed) as watch:
-                        await self._run_turn(work.turn_id, watch)
-                elif self.news.is_set():
-                    continue
+                if look:
+                    self.news.clear()
+                    self._heard = False
+                    work = await self._work(None)
+                    if work.turn_id is not None:
+                        with turn_watched(self.conversation_id, work.turn_id, work.resumed) as watch:
+                            await self._run_turn(work.turn_id, watch)
                 elif self._extra:
                     await self._news_or(*self._extra)
                 elif await self._release():
                     return
+                else:
+                    self._heard = True  # something came in meanwhile
+                look = self._heard or self.news.is_set()
             while self._extra and not self._closing:
                 self.news.clear()
                 await self._news_or(*self._extra)
@@ -339,19 +374,25 @@ class Actor:
 
     async def _release(self, *, at_once: bool = False) -> bool:
         async with self.log.lock:
-            await self.log.write()
+            if self.log.pending:
+                await self.log.write()
             self.log.given_back = await in_db(
                 conversation_release, self.conversation_id, self.log.last_seq, at_once=at_once
             )
             return self.log.given_back
 
     async def _work(self, running: UUID | None) -> Work:
+        """Takes up what the rows ask for, and logs it with that."""
+        work = Work()
+
+        def take() -> list[LoggedEvent] | None:
+            nonlocal work
+            work = work_next(self.conversation_id, running)
+            return work.events
+
+        waits = partial(work_waits, self.conversation_id, running)
         async with self.log.lock:
-            work = await settled(in_db(work_next, self.conversation_id, running))
-            for line in work.events:
-                self.log.emit(line)
-            if work.events:
-                await self.log.write()
+            await settled(self.log.write(take, where=waits))
         return work
 
     async def _run_turn(self, turn_id: UUID, watch: TurnWatch) -> None:
@@ -381,6 +422,7 @@ class Actor:
             if task.done():
                 break
             self.news.clear()
+            self._heard = True
             if self._closing or (await self._work(turn.turn_id)).stop:
                 task.cancel()
                 await asyncio.wait([task])

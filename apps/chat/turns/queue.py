@@ -30,6 +30,8 @@ from apps.chat.models import (
 )
 from apps.chat.stream.events import LoggedEvent, rows_of, text_after
 from apps.chat.turns.store import RESERVE, Numbers, message_ids, position_next, turn_close
+from apps.core.db.prepared import prepared
+from apps.core.db.writing import update_all
 from apps.core.jobs.leases import PROCESS
 
 logger = logging.getLogger(__name__)
@@ -58,41 +60,43 @@ def conversation_take(conversation_id: UUID, runner: str = PROCESS) -> Numbers |
     return Numbers(row.stored_seq, row.last_seq - RESERVE + 1, row.last_seq)
 
 
+def work_waits(conversation_id: UUID, running: UUID | None) -> bool:
+    """Whether `work_next` may find something. Most looks find nothing, and those do not wait for their turn to write."""
+    if not Conversation.lease_held(conversation_id):
+        return True  # which it says
+    turns = _turns_with_news_briefly(conversation_id)
+    others = [each for each in turns if each != (running, True, False)]
+    return bool(others or _builds_with_news(conversation_id))
+
+
+@transaction.atomic
 def work_next(conversation_id: UUID, running: UUID | None) -> Work:
     """Takes up what others asked for; when no turn runs here (`running` None), claims the next one.
 
-    Raises LeaseLost. A turn whose row says running while it does not run here was left by a crash: it ends as
-    interrupted. Most looks find nothing, and those do not wait for their turn to write.
+    A turn whose row says running while it does not run here was left by a crash: it ends as interrupted. Raises
+    LeaseLost.
     """
-    at_work = Q(id=running, announced=True, stop_requested=False)
-    turns_with_news = _turns_with_news(conversation_id)
-    builds = Follower.objects.unscoped().filter(has_news=True, conversation_id=conversation_id)
-    if Conversation.lease_held(conversation_id) and not (
-        turns_with_news.exclude(at_work).exists() or builds.exists()
-    ):
-        return Work()
-    with transaction.atomic():
-        Conversation.lease_extend(conversation_id)
-        turns = list(turns_with_news)
-        work = Work(
-            events=[
-                queued_line(turn)
-                if turn.state == TurnStatus.QUEUED
-                else LoggedEvent.of(turn.id, TurnStopped(), messages=message_ids(turn))
-                for turn in turns
-                if not turn.announced
-            ]
-        )
-        work.events += build_events(conversation_id)
-        Turn.objects.unscoped().filter(id__in=[turn.id for turn in turns]).update(announced=True)
-        if running is not None:
-            work.stop = any(turn.id == running and turn.stop_requested for turn in turns)
-            return work
-        by_state = {state: [turn for turn in turns if turn.state == state] for state in OPEN_STATES}
-        for turn in by_state[TurnStatus.RUNNING]:
-            work.events += turn_interrupt(turn)
-        _claim(work, by_state[TurnStatus.WAITING], by_state[TurnStatus.QUEUED])
+    Conversation.lease_extend(conversation_id)
+    turns = _turns_with_news(conversation_id)
+    work = Work(
+        events=[
+            queued_line(turn)
+            if turn.state == TurnStatus.QUEUED
+            else LoggedEvent.of(turn.id, TurnStopped(), messages=message_ids(turn))
+            for turn in turns
+            if not turn.announced
+        ]
+    )
+    work.events += build_events(conversation_id)
+    update_all(Turn, ("announced",), [(turn.id, [True]) for turn in turns if not turn.announced])
+    if running is not None:
+        work.stop = any(turn.id == running and turn.stop_requested for turn in turns)
         return work
+    by_state = {state: [turn for turn in turns if turn.state == state] for state in OPEN_STATES}
+    for turn in by_state[TurnStatus.RUNNING]:
+        work.events += turn_interrupt(turn)
+    _claim(work, by_state[TurnStatus.WAITING], by_state[TurnStatus.QUEUED])
+    return work
 
 
 def build_events(conversation_id: UUID) -> list[LoggedEvent]:
@@ -123,9 +127,10 @@ def conversation_release(conversation_id: UUID, last_seq: int, *, at_once: bool 
 
     With `at_once` what came in is left to whoever takes the conversation up next.
     """
-    Conversation.objects.unscoped().select_for_update().filter(id=conversation_id).first()
-    Conversation.lease_extend(conversation_id)
-    turns = [] if at_once else list(_turns_with_news(conversation_id))
+    Conversation.lease_extend(
+        conversation_id
+    )  # which also locks the row: who stores a turn now comes before or after
+    turns = [] if at_once else _turns_with_news(conversation_id)
     held_back = any(turn.state == TurnStatus.WAITING for turn in turns)
     for turn in turns:
         if held_back and turn.by_izzy and turn.state == TurnStatus.QUEUED and turn.announced:
@@ -156,16 +161,32 @@ def turn_interrupt(turn: Turn) -> list[LoggedEvent]:
     ]
 
 
-def _turns_with_news(conversation_id: UUID) -> QuerySet[Turn]:
+def _news(conversation_id: UUID) -> QuerySet[Turn]:
     rows = Turn.objects.unscoped().filter(conversation_id=conversation_id)
     news = Q(state__in=OPEN_STATES) | Q(announced=False)
-    return rows.filter(news).select_related("conversation").order_by("position")
+    return rows.filter(news).order_by("position")
+
+
+@prepared
+def _turns_with_news(conversation_id: UUID) -> QuerySet[Turn]:
+    return _news(conversation_id).select_related("conversation")
+
+
+@prepared
+def _turns_with_news_briefly(conversation_id: UUID) -> QuerySet[Turn, tuple[UUID, bool, bool]]:
+    return _news(conversation_id).values_list("id", "announced", "stop_requested")
+
+
+@prepared
+def _builds_with_news(conversation_id: UUID) -> QuerySet[Follower, UUID]:
+    rows = Follower.objects.unscoped().filter(has_news=True, conversation_id=conversation_id)
+    return rows.values_list("pk", flat=True)
 
 
 def queued_line(turn: Turn) -> LoggedEvent:
     """The `turn_queued` event: the client's name for the message, the message itself, and what it replaced."""
     message = opening_message(turn)
-    replaced = Message.objects.unscoped().filter(superseded_by=turn).values_list("id", flat=True)
+    replaced = _replaced_by(turn.id)
     return LoggedEvent.of(
         turn.id,
         TurnQueued(turn.client_id),
@@ -177,7 +198,26 @@ def queued_line(turn: Turn) -> LoggedEvent:
 
 def opening_message(turn: Turn) -> Message:
     """The user's message that the turn answers, or the notice by which Izzy opened it."""
-    return turn.messages.get(role=Role.USER, kind__in=[MessageKind.TEXT, MessageKind.NOTICE])
+    [message] = _opening(turn.id)
+    return message
+
+
+@prepared
+def _opening(turn_id: UUID) -> QuerySet[Message]:
+    kinds = [MessageKind.TEXT, MessageKind.NOTICE]
+    return Message.objects.unscoped().filter(turn_id=turn_id, role=Role.USER, kind__in=kinds)
+
+
+@prepared
+def _replaced_by(turn_id: UUID) -> QuerySet[Message, UUID]:
+    return Message.objects.unscoped().filter(superseded_by=turn_id).values_list("id", flat=True)
+
+
+@prepared
+def _later_messages(conversation_id: UUID, position: int) -> QuerySet[Message, UUID]:
+    """Messages after the position, but those of turns that wait in the queue."""
+    rows = Message.objects.unscoped().filter(conversation_id=conversation_id, position__gt=position)
+    return rows.exclude(turn__state=TurnStatus.QUEUED).values_list("id", flat=True)[:1]
 
 
 def _claim(work: Work, waiting: list[Turn], queued: list[Turn]) -> None:
@@ -198,10 +238,7 @@ def _claim(work: Work, waiting: list[Turn], queued: list[Turn]) -> None:
     for turn in queued:
         # A message that queued behind a running turn moves after what that turn has produced.
         message = opening_message(turn)
-        later = Message.objects.unscoped().filter(
-            conversation_id=turn.conversation_id, position__gt=message.position
-        )
-        if later.exclude(turn__state=TurnStatus.QUEUED).exists():
+        if _later_messages(turn.conversation_id, message.position):
             message.position = position_next(turn.conversation_id)
             message.save(update_fields=["position"])
         if turn.stop_requested:

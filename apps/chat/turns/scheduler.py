@@ -83,10 +83,12 @@ class Scheduler:
             return
         if self._draining:  # the next process, or this one's next start, finds it in the rows
             return
-        if conversation_id not in self._starting:
-            self._starting[conversation_id] = self._background(self._take_up(conversation_id))
+        if (starting := self._starting.get(conversation_id)) is not None:
+            await asyncio.wait([starting])
+            self.notify(conversation_id)  # it may have looked before what is asked for was there
+            return
+        self._starting[conversation_id] = self._background(self._take_up(conversation_id))
         await asyncio.wait([self._starting[conversation_id]])
-        self.notify(conversation_id)
 
     async def flush(self, conversation_id: UUID) -> None:
         """Stores what the conversation's turn has emitted so far, if it runs here."""

@@ -22,6 +22,8 @@ from apps.chat.conversations.services import conversation_create
 from apps.chat.models import Conversation, Message, MessageKind, Role, Turn, TurnStatus
 from apps.chat.summary.services import heuristic_title, summary_cut
 from apps.chat.turns.store import position_next, turn_close
+from apps.core.db.prepared import prepared
+from apps.core.db.writing import insert_all, update_all
 from apps.core.errors import Conflict, InvalidInput, IzzyError, NotFound
 from apps.core.ids import parse_id
 from apps.core.text import clean_text, is_yes
@@ -73,7 +75,7 @@ def message_send(
         else:
             place = conversation_get(user_id, conversation, lock=True)
         _check_queue(place)
-        if not place.turns.exists():
+        if not _any_turn(place.id):
             windows_hasten(user_id=user_id, other_than=place.id)
         replaced = None
         if replaces is not None:
@@ -170,7 +172,7 @@ def _once(user_id: UUID, client_id: str, store: Callable[[], Sent]) -> Sent:
 
 def _sent_before(user_id: UUID, client_id: str) -> Sent | None:
     # That it is not empty is said again, for the index, which holds only such.
-    turn = Turn.objects.for_user(user_id).filter(client_id=client_id).exclude(client_id="").first()
+    turn = _turn_named.first(user_id, client_id)
     if turn is None:
         return None
     message_id = turn.messages.filter(role=Role.USER, kind=MessageKind.TEXT).values_list(
@@ -181,10 +183,27 @@ def _sent_before(user_id: UUID, client_id: str) -> Sent | None:
     )
 
 
+@prepared
+def _turn_named(user_id: UUID, client_id: str) -> QuerySet[Turn]:
+    return Turn.objects.for_user(user_id).filter(client_id=client_id).exclude(client_id="")
+
+
+@prepared
+def _queued(conversation_id: UUID) -> QuerySet[Turn, UUID]:
+    rows = Turn.objects.unscoped().filter(conversation_id=conversation_id, state=TurnStatus.QUEUED)
+    return rows.values_list("pk", flat=True)
+
+
+@prepared
+def _any_turn(conversation_id: UUID) -> QuerySet[Turn, UUID]:
+    rows = Turn.objects.unscoped().filter(conversation_id=conversation_id)
+    return rows.values_list("pk", flat=True)[:1]
+
+
 def _check_queue(conversation: Conversation) -> None:
     if conversation.session:
         raise Conflict("This conversation was ingested; it cannot be continued here.", code="read_only")
-    if conversation.turns.filter(state=TurnStatus.QUEUED).count() >= MAX_QUEUED:
+    if len(_queued(conversation.id)) >= MAX_QUEUED:
         raise Conflict("Too many messages are waiting in this conversation.", code="too_many_queued")
 
 
@@ -217,19 +236,21 @@ def _turn_create(
     conversation: Conversation, client_id: str, text: str, replaced: Message | None
 ) -> Sent:
     """A queued turn with the user's message, in place of `replaced` and all after it."""
-    turn = Turn.objects.create(
+    turn = Turn(
         user_id=conversation.user_id,
         conversation=conversation,
         position=position_next(conversation.id),
         client_id=client_id,
     )
+    insert_all([turn])
     if replaced is not None:
         _supersede_from(conversation, replaced, turn)
     conversation.updated_at = timezone.now()
     if not conversation.title:
         conversation.title = heuristic_title(text)
-    conversation.save(update_fields=["updated_at", "title"])
-    message = Message.objects.create(
+    values = [conversation.updated_at, conversation.title]
+    update_all(Conversation, ("updated_at", "title"), [(conversation.pk, values)])
+    message = Message(
         user_id=conversation.user_id,
         conversation=conversation,
         turn=turn,
@@ -239,4 +260,5 @@ def _turn_create(
         text=text,
         speaker=Role.USER,
     )
+    insert_all([message])
     return Sent(conversation_id=conversation.id, turn_id=turn.id, message_id=message.id)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from apps.agent.model.messages import canonical_json, readable_text
@@ -20,6 +20,7 @@ from apps.agent.turn.events import Event, ToolResult, TurnFailed, TurnStopped
 from apps.chat.models import Conversation, Message, MessageKind, Role, Turn, TurnStatus
 from apps.chat.stream.events import LoggedEvent, rows_of
 from apps.core.db.pool import in_db
+from apps.core.db.prepared import prepared, prepared_update
 from apps.core.db.writing import insert_all, update_all
 from apps.core.jobs.leases import EXTEND_SECONDS, LeaseLost
 
@@ -48,9 +49,20 @@ class Numbers(NamedTuple):
 
 def position_next(conversation_id: UUID) -> int:
     """A fresh place at the end of the conversation. Call it inside a transaction."""
+    _position_move(conversation_id)
+    return _position(conversation_id)[0]
+
+
+@prepared_update
+def _position_move(conversation_id: UUID) -> tuple[QuerySet[Conversation], dict[str, Any]]:
     row = Conversation.objects.unscoped().filter(id=conversation_id)
-    row.update(last_position=F("last_position") + 1)
-    return row.values_list("last_position", flat=True).get()
+    return row, {"last_position": F("last_position") + 1}
+
+
+@prepared
+def _position(conversation_id: UUID) -> QuerySet[Conversation, int]:
+    row = Conversation.objects.unscoped().filter(id=conversation_id)
+    return row.values_list("last_position", flat=True)
 
 
 def message_append(
@@ -65,7 +77,7 @@ def message_append(
 ) -> None:
     """Adds a message of the turn at the end of its conversation. Call it inside a transaction."""
     text = readable_text(blocks) if kind == MessageKind.TEXT else ""
-    Message.objects.create(
+    message = Message(
         user_id=turn.user_id,
         conversation_id=turn.conversation_id,
         turn=turn,
@@ -81,6 +93,7 @@ def message_append(
         indexed=not text,
         captured=not text,
     )
+    insert_all([message])
 
 
 def turn_close(
@@ -164,7 +177,7 @@ def log_write(write: LogWrite, change: Change | None = None) -> list[LoggedEvent
     Raises LeaseLost when the conversation is not ours any more.
     """
     if change:
-        Conversation.lease_extend(write.conversation_id)
+        Conversation.lease_extend(write.conversation_id)  # first of all: it locks the row
     lines = (change() if change else None) or []
     more = [replace(line, seq=write.next_seq + index) for index, line in enumerate(lines)]
     events = [*write.events, *more]
@@ -174,6 +187,13 @@ def log_write(write: LogWrite, change: Change | None = None) -> list[LoggedEvent
     Conversation.lease_extend(write.conversation_id, **values)
     insert_all(rows_of(write.conversation_id, events))
     return more
+
+
+def log_write_where(
+    write: LogWrite, change: Change | None, where: Callable[[], bool] | None
+) -> list[LoggedEvent] | None:
+    """The same, None where there is nothing to do."""
+    return log_write(write, change) if where is None or where() else None
 
 
 @transaction.atomic
@@ -196,7 +216,7 @@ def logs_write(writes: Sequence[LogWrite]) -> set[UUID]:
 
 def turn_finish(outcome: TurnOutcome, seq: int) -> list[LoggedEvent]:
     """Writes how the turn ended or what it waits for, and returns the events of that."""
-    turn = Turn.objects.unscoped().get(id=outcome.turn_id)
+    [turn] = _turn(outcome.turn_id)
     lines: list[LoggedEvent] = []
     if outcome.reason:
         closed = turn_close(turn, reason=outcome.reason, partial=outcome.partial, seq=seq)
@@ -207,8 +227,9 @@ def turn_finish(outcome: TurnOutcome, seq: int) -> list[LoggedEvent]:
     turn.ended_at = None if outcome.state == TurnStatus.WAITING else timezone.now()
     if isinstance(outcome.event, TurnFailed):
         turn.error_code, turn.error_message = outcome.event.code, outcome.event.message
-    turn.save(update_fields=["state", "waiting_for", "usage", "ended_at", "error_code", "error_message"])
-    Conversation.objects.unscoped().filter(id=turn.conversation_id).update(updated_at=timezone.now())
+    names = ("state", "waiting_for", "usage", "ended_at", "error_code", "error_message")
+    update_all(Turn, names, [(turn.id, [getattr(turn, name) for name in names])])
+    update_all(Conversation, ("updated_at",), [(turn.conversation_id, [timezone.now()])])
     return [*lines, LoggedEvent.of(turn.id, outcome.event, messages=message_ids(turn))]
 
 
@@ -224,8 +245,18 @@ def stopped(
 
 def message_ids(turn: Turn) -> list[str]:
     """The ids of the turn's assistant messages that people read, in order."""
-    rows = turn.messages.filter(role=Role.ASSISTANT, kind=MessageKind.TEXT).order_by("position")
-    return [str(value) for value in rows.values_list("id", flat=True)]
+    return [str(value) for value in _answers(turn.id)]
+
+
+@prepared
+def _turn(turn_id: UUID) -> QuerySet[Turn]:
+    return Turn.objects.unscoped().filter(id=turn_id)
+
+
+@prepared
+def _answers(turn_id: UUID) -> QuerySet[Message, UUID]:
+    rows = Message.objects.unscoped().filter(turn_id=turn_id, role=Role.ASSISTANT, kind=MessageKind.TEXT)
+    return rows.order_by("position").values_list("id", flat=True)
 
 
 class EventLog:
@@ -263,10 +294,13 @@ class EventLog:
                 with suppress(LeaseLost):
                     await self.write()
 
-    async def write(self, change: Change | None = None) -> None:
-        """Stores what waits, and makes a change with it. Hold the lock. Raises LeaseLost."""
+    async def write(self, change: Change | None = None, where: Callable[[], bool] | None = None) -> None:
+        """Stores what waits, and makes a change with it; neither `where` that says no, before anything is written. Hold the
+        lock. Raises LeaseLost."""
         write = self.batch()
-        more = await in_db(log_write, write, change)
+        more = await in_db(log_write_where, write, change, where)
+        if more is None:
+            return
         del self.pending[: len(write.events)]
         self.written_at = asyncio.get_running_loop().time()
         self.last_seq += len(more)

@@ -8,6 +8,7 @@ import socket
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from functools import cache
 from typing import Any
 from uuid import UUID
 
@@ -16,6 +17,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from apps.core.db.pool import in_db, settled
+from apps.core.db.prepared import Prepared, PreparedUpdate
 
 logger = logging.getLogger(__name__)
 
@@ -63,8 +65,12 @@ class Leased(models.Model):
     @classmethod
     def lease_extend(cls, key: UUID, runner: str = PROCESS, /, **values: Any) -> None:
         """Sets `values` with it. Raises LeaseLost."""
-        rows = cls._base_manager.filter(pk=key, runner=runner)
-        if not rows.update(lease_until=LEASE_END, **values):
+        if all(type(value) is int for value in values.values()):
+            found = _extension(cls, tuple(values))(key, runner, *values.values())
+        else:
+            rows = cls._base_manager.filter(pk=key, runner=runner)
+            found = rows.update(lease_until=LEASE_END, **values)
+        if not found:
             raise LeaseLost(f"{cls.__name__} {key}")
 
     @classmethod
@@ -78,7 +84,7 @@ class Leased(models.Model):
     @classmethod
     def lease_held(cls, key: UUID, runner: str = PROCESS, /) -> bool:
         """Whether the row is there and this process's."""
-        return cls._base_manager.filter(pk=key, runner=runner).exists()
+        return bool(_holding(cls)(key, runner))
 
     @classmethod
     def lease_release(cls, key: UUID | None = None, runner: str = PROCESS, /, **values: Any) -> None:
@@ -109,3 +115,20 @@ class Leased(models.Model):
                 return
             except DatabaseError as error:  # a busy database: there is time for another try
                 logger.warning("a lease could not be extended: %s", error)
+
+
+@cache
+def _extension(kind: type[Leased], names: tuple[str, ...]) -> PreparedUpdate[...]:
+    def extend(key: UUID, runner: str, *values: int) -> tuple[models.QuerySet[Any], dict[str, Any]]:
+        new = dict(zip(names, values, strict=True))
+        return kind._base_manager.filter(pk=key, runner=runner), {"lease_until": LEASE_END, **new}
+
+    return PreparedUpdate(extend, [UUID, str, *(int for _ in names)])
+
+
+@cache
+def _holding(kind: type[Leased]) -> Prepared[..., UUID]:
+    def held(key: UUID, runner: str) -> Any:
+        return kind._base_manager.filter(pk=key, runner=runner).values_list("pk", flat=True)
+
+    return Prepared(held, [UUID, str])

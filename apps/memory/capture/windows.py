@@ -14,7 +14,8 @@ from django.db import transaction
 from django.db.models import F, QuerySet
 from django.utils import timezone
 
-from apps.core.db.writing import once
+from apps.core.db.prepared import prepared
+from apps.core.db.writing import insert_all, once
 from apps.core.purging.places import Hits
 from apps.core.purging.trace import Trace
 from apps.core.quotes import own_words, split_quotes
@@ -197,7 +198,7 @@ def windows_add(
             window.save()
         else:
             made.append(window)
-    CaptureWindow.objects.bulk_create(made, batch_size=BATCH)
+    insert_all(made)
     return len(cuts)
 
 
@@ -229,8 +230,13 @@ def taint_note(*, user_id: UUID, conversation_id: UUID) -> None:
 
 def conversation_tainted(user_id: UUID, conversation_id: UUID) -> bool:
     """Whether untrusted words were quoted in the conversation so far: what the assistant says after may repeat them."""
-    windows = CaptureWindow.objects.for_user(user_id)
-    return windows.filter(conversation_id=conversation_id, tainted=True).exists()
+    return bool(_tainted(user_id, conversation_id))
+
+
+@prepared
+def _tainted(user_id: UUID, conversation_id: UUID) -> QuerySet[CaptureWindow, UUID]:
+    rows = CaptureWindow.objects.for_user(user_id).filter(conversation_id=conversation_id, tainted=True)
+    return rows.values_list("pk", flat=True)[:1]
 
 
 @transaction.atomic
@@ -313,14 +319,17 @@ def windows_scrub(trace: Trace, hits: Hits) -> None:
 
 def _open_window(user_id: UUID, conversation_id: UUID) -> CaptureWindow | None:
     """The conversation's newest window where it can take in more: nobody has begun to read it."""
-    rows = (
-        CaptureWindow.objects.for_user(user_id).filter(conversation_id=conversation_id).order_by("-id")
-    )
-    newest = rows.select_for_update().first()
+    newest = _newest_window.first(user_id, conversation_id)
     usable = newest and newest.state == WindowState.WAITING and not newest.full
     return (
         newest if usable and newest and not (newest.attempts or newest.delays or newest.gate) else None
     )
+
+
+@prepared
+def _newest_window(user_id: UUID, conversation_id: UUID) -> QuerySet[CaptureWindow]:
+    rows = CaptureWindow.objects.for_user(user_id).filter(conversation_id=conversation_id)
+    return rows.order_by("-id").select_for_update()[:1]
 
 
 def _segments(window: CaptureWindow) -> list[Segment]:

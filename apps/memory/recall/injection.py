@@ -139,6 +139,8 @@ def still_shown(
     shown: dict[UUID, list[str]] = {}
     for item in items:
         shown.setdefault(parse_id(item["id"]), []).append(str(item["text"]))
+    if not shown:
+        return set()
     if texts is None:
         notes = Memory.objects.owned_by(user_id).filter(pk__in=shown)
         texts = dict(notes.values_list("pk", "content"))

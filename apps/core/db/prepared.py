@@ -1,0 +1,153 @@
+"""Queries that are asked for each message: Django takes ten times as long to build one, and its SQL, as the database to answer it. A
+function that is marked `prepared` is called once for each connection, with stand-ins for its arguments; later calls put theirs
+in the places where these came out in the SQL.
+
+    @prepared
+    def _turns_of(conversation_id: UUID) -> QuerySet[Turn]:
+        return Turn.objects.unscoped().filter(conversation_id=conversation_id)
+
+    _turns_of(conversation_id)  # a list of rows, as iterating the query gives them
+
+A function that is marked `prepared_update` gives the query and the values to set; a call returns how many rows were found.
+
+So an argument may only be handed to a filter as it is, and must be needed there (else ValueError); nothing that differs from call
+to call may stand in the function itself: no `timezone.now()` but `Now()`, and no slice by an argument.
+"""
+
+import inspect
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any, Generic, ParamSpec, TypeVar
+from uuid import UUID, uuid4
+
+from django.db import connection
+from django.db.models import QuerySet
+from django.db.models.sql.compiler import SQLCompiler
+from django.db.models.sql.subqueries import UpdateQuery
+
+P = ParamSpec("P")
+Row = TypeVar("Row")
+_KINDS: dict[Any, Callable[[], Any]] = {
+    UUID: uuid4,
+    str: lambda: f"stand-in {uuid4()}",
+    int: lambda: uuid4().int >> 66,
+    datetime: lambda: datetime(2000, 1, 1, tzinfo=UTC) + timedelta(microseconds=uuid4().int >> 80),
+}
+
+
+class Prepared(Generic[P, Row]):
+    """See the module. `kinds` are the types of the arguments, by default as the function has them."""
+
+    def __init__(
+        self, build: Callable[P, "QuerySet[Any, Row]"], kinds: Sequence[type] | None = None
+    ) -> None:
+        self.__doc__ = build.__doc__
+        self._build = build
+        self._kinds = kinds or _kinds_of(build)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> list[Row]:
+        known: dict[Any, _Select] = connection.__dict__.setdefault("prepared", {})
+        if (select := known.get(self)) is None:
+            select = known[self] = _Select(self._build, self._kinds)
+        return select.rows(args)
+
+    def first(self, *args: P.args, **kwargs: P.kwargs) -> Row | None:
+        """The first row, None where there is none."""
+        return next(iter(self(*args, **kwargs)), None)
+
+
+class PreparedUpdate(Generic[P]):
+    """The same of an update."""
+
+    def __init__(
+        self,
+        build: Callable[P, "tuple[QuerySet[Any, Any], dict[str, Any]]"],
+        kinds: Sequence[type] | None = None,
+    ) -> None:
+        self.__doc__ = build.__doc__
+        self._build = build
+        self._kinds = kinds or _kinds_of(build)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> int:
+        known: dict[Any, _Update] = connection.__dict__.setdefault("prepared", {})
+        if (update := known.get(self)) is None:
+            update = known[self] = _Update(self._build, self._kinds)
+        with connection.cursor() as cursor:
+            cursor.execute(update.sql, update.params(args))
+            return int(cursor.rowcount)
+
+
+def prepared(build: Callable[P, "QuerySet[Any, Row]"]) -> Prepared[P, Row]:
+    """Marks a function that gives a query."""
+    return Prepared(build)
+
+
+def prepared_update(
+    build: Callable[P, "tuple[QuerySet[Any, Any], dict[str, Any]]"],
+) -> PreparedUpdate[P]:
+    """Marks a function that gives a query and the values to set."""
+    return PreparedUpdate(build)
+
+
+def _kinds_of(build: Callable[..., Any]) -> list[type]:
+    return [each.annotation for each in inspect.signature(build, eval_str=True).parameters.values()]
+
+
+class _Statement:
+    """A statement's SQL on this thread's connection, and what stands in its places."""
+
+    def __init__(self, name: str, compiler: SQLCompiler, stand_ins: Sequence[Any]) -> None:
+        self.sql, given = compiler.as_sql()
+        own = list(map(_adapted, stand_ins))
+        # For each place the number of the argument that stands there, or the value that always does.
+        self._places = [(own.index(value), None) if value in own else (-1, value) for value in given]
+        if missing := set(range(len(own))) - {number for number, _ in self._places}:
+            raise ValueError(f"{name}: arguments {sorted(missing)} are not in its query")
+
+    def params(self, arguments: Sequence[Any]) -> tuple[Any, ...]:
+        return tuple(
+            _adapted(arguments[number]) if number >= 0 else value for number, value in self._places
+        )
+
+
+class _Select(_Statement):
+    def __init__(self, build: Callable[..., QuerySet[Any, Any]], kinds: Sequence[type]) -> None:
+        stand_ins = [_KINDS[kind]() for kind in kinds]
+        self._query: Any = build(*stand_ins)
+        compiler: Any = self._query.query.get_compiler(connection=connection)
+        super().__init__(build.__qualname__, compiler, stand_ins)
+        self._params: tuple[Any, ...] = ()
+        converters = compiler.get_converters([each[0] for each in compiler.select[: compiler.col_count]])
+        compiler.get_converters = lambda expressions: converters
+        compiler.as_sql = self._as_sql
+        self._query.query.get_compiler = partial(_same, compiler)
+
+    def rows(self, arguments: Sequence[Any]) -> list[Any]:
+        self._params = self.params(arguments)
+        return list(self._query._iterable_class(self._query))
+
+    def _as_sql(self, *args: Any, **kwargs: Any) -> tuple[str, tuple[Any, ...]]:
+        return self.sql, self._params
+
+
+class _Update(_Statement):
+    def __init__(self, build: Callable[..., Any], kinds: Sequence[type]) -> None:
+        stand_ins = [_KINDS[kind]() for kind in kinds]
+        rows, values = build(*stand_ins)
+        query = rows.query.chain(UpdateQuery)
+        query.add_update_values(values)
+        query.annotations = {}
+        super().__init__(build.__qualname__, query.get_compiler(connection=connection), stand_ins)
+
+
+def _same(compiler: SQLCompiler, *args: Any, **kwargs: Any) -> SQLCompiler:
+    return compiler
+
+
+def _adapted(value: Any) -> Any:
+    if isinstance(value, UUID) and not connection.features.has_native_uuid_field:
+        return value.hex
+    if isinstance(value, datetime):
+        return connection.ops.adapt_datetimefield_value(value)
+    return value
