@@ -228,6 +228,7 @@ class WebSocket:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
+        self.closed = 0  # the code with which the server has closed
 
     @classmethod
     async def connect(
@@ -259,6 +260,7 @@ class WebSocket:
         while True:
             opcode, final, data = await self._frame()
             if opcode == CLOSE:
+                self.closed = int.from_bytes(data[:2], "big")
                 return None
             if opcode == PING:
                 self._write(PONG, data)

@@ -47,6 +47,8 @@ class Prepared(Generic[P, Row]):
         self._kinds = kinds or _kinds_of(build)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> list[Row]:
+        if kwargs:
+            raise TypeError("a prepared query takes its arguments in order")
         known: dict[Any, _Select] = connection.__dict__.setdefault("prepared", {})
         if (select := known.get(self)) is None:
             select = known[self] = _Select(self._build, self._kinds)
@@ -70,6 +72,8 @@ class PreparedUpdate(Generic[P]):
         self._kinds = kinds or _kinds_of(build)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> int:
+        if kwargs:
+            raise TypeError("a prepared update takes its arguments in order")
         known: dict[Any, _Update] = connection.__dict__.setdefault("prepared", {})
         if (update := known.get(self)) is None:
             update = known[self] = _Update(self._build, self._kinds)

@@ -1,0 +1,121 @@
+"""Several web processes behind one port, as `serve` starts them: real processes, real signals."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from django.conf import settings
+
+from benchmarks._network import WebSocket
+from benchmarks._processes import Served
+from tests.peers.anthropic_server import AnthropicServer, reply
+from tests.peers.databases import Database
+from tests.peers.ports import free_port
+from tests.peers.prepared import prepared
+from tests.waiting import PATIENCE, eventually
+
+pytestmark = pytest.mark.long
+
+
+@pytest.fixture(scope="module")
+def peer() -> Iterator[AnthropicServer]:
+    with AnthropicServer.in_thread(turns_only=True) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory, peer: AnthropicServer) -> Iterator[Served]:
+    if sys.platform != "linux":
+        pytest.skip("only Linux shares a port fairly")
+    folder, port = tmp_path_factory.mktemp("shared"), free_port()
+    environment = os.environ | prepared().copy(folder)
+    environment |= {
+        "DJANGO_SETTINGS_MODULE": "izzysite.settings",
+        "IZZY_DATA_DIR": str(folder),
+        "IZZY_PORT": str(port),
+        "IZZY_WEB_PROCESSES": "2",
+        "IZZY_DRAIN_SECONDS": str(PATIENCE),
+        "ANTHROPIC_BASE_URL": peer.url,
+    }
+    with (folder / "server.log").open("ab") as log:
+        process = subprocess.Popen(
+            [sys.executable, "manage.py", "serve"],
+            cwd=settings.BASE_DIR,
+            env=environment,
+            stdout=log,
+            stderr=log,
+        )
+    served = Served(port, folder, [prepared().token], process.pid)
+    try:
+        eventually(lambda: "web processes share it" in served.log, lambda: served.log)
+        yield served
+    finally:
+        process.terminate()
+        process.wait(PATIENCE)
+
+
+def get(served: Served, path: str) -> httpx.Response:
+    headers = {"Authorization": f"Bearer {served.tokens[0]}"}
+    return httpx.get(f"http://127.0.0.1:{served.port}{path}", headers=headers, timeout=PATIENCE)
+
+
+async def page_at(served: Served) -> WebSocket:
+    headers = {"Authorization": f"Bearer {served.tokens[0]}"}
+    return await WebSocket.connect("127.0.0.1", served.port, "/ws/chat/", headers)
+
+
+async def until(page: WebSocket, kind: str) -> dict[str, Any]:
+    while (text := await asyncio.wait_for(page.receive(), PATIENCE)) is not None:
+        frame: dict[str, Any] = json.loads(text)
+        if frame["type"] == kind:
+            return frame
+    raise AssertionError(f"the socket was closed ({page.closed}) before {kind}")
+
+
+def test_when_one_is_killed_the_other_takes_all_connections_and_it_comes_back(served: Served) -> None:
+    assert "2 web processes share it" in served.log
+    eventually(lambda: len(served.processes("web")) == 2)
+    first, second = served.processes("web")
+    eventually(lambda: get(served, "/healthz").status_code == 200)
+    os.kill(first, signal.SIGKILL)
+    eventually(lambda: first not in served.processes("web"))
+    assert [get(served, "/healthz").status_code for _ in range(20)] == [200] * 20
+    eventually(lambda: len(served.processes("web")) == 2, lambda: served.log)
+    assert second in served.processes("web")
+
+
+async def test_one_that_is_told_to_stop_lets_its_turn_end_and_sends_its_pages_to_the_other(
+    served: Served, peer: AnthropicServer
+) -> None:
+    held = reply("One two three", hold_after=4)
+    peer.add(held)
+    page = await page_at(served)
+    await page.send(json.dumps({"type": "message", "text": "Count", "client_id": "c1"}))
+    queued = await until(page, "turn_queued")
+    await until(page, "text_delta")
+    told = await asyncio.to_thread(_process_of, served)
+    os.kill(told, signal.SIGTERM)
+    other = await page_at(served)  # a new connection, to the one that goes on
+    await other.send(json.dumps({"type": "open", "conversation": queued["conversation"]}))
+    assert (await until(other, "snapshot"))["turn"]["state"] == "running"
+    held.release.set()
+    assert (await until(page, "response"))["text"] == "One two three"
+    assert (await until(other, "response"))["text"] == "One two three"
+    while await asyncio.wait_for(page.receive(), PATIENCE) is not None:
+        pass
+    assert page.closed == 1012
+    other.close()
+
+
+def _process_of(served: Served) -> int:
+    """The process that runs a conversation: its lease names it."""
+    rows = Database(served.folder).rows("SELECT runner FROM chat_conversation WHERE runner != ''")
+    [(runner,)] = rows
+    return int(str(runner).split("-")[-2])
