@@ -125,7 +125,8 @@ class _Select(_Statement):
         converters = compiler.get_converters([each[0] for each in compiler.select[: compiler.col_count]])
         compiler.get_converters = lambda expressions: converters
         compiler.as_sql = self._as_sql
-        self._query.query.get_compiler = partial(_same, compiler)
+        query: Any = self._query.query
+        query.get_compiler = partial(_same, compiler)
 
     def rows(self, arguments: Sequence[Any]) -> list[Any]:
         self._params = self.params(arguments)

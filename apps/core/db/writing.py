@@ -9,6 +9,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import datetime
+from decimal import Decimal
 from functools import cache, partial
 from operator import attrgetter
 from typing import Any, TypeVar
@@ -106,10 +107,12 @@ def insert_all(rows: Sequence[models.Model]) -> None:
     """Insert new rows of one model, as they are, with one statement; a key that the database gives is not read back."""
     if not rows:
         return
-    sql, values = _statement(type(rows[0]))
-    with connection.cursor() as cursor:
-        adapted = _adapter()
-        cursor.executemany(sql, [[adapted(value) for value in values(row)] for row in rows])
+    sql, values, timed = _statement(type(rows[0]))
+    for row in rows if timed else ():
+        for field in timed:
+            field.pre_save(row, add=True)
+    adapted = _adapter()
+    _execute(sql, [[adapted(value) for value in values(row)] for row in rows])
     for row in rows:
         row._state.adding = False
         row._state.db = connection.alias
@@ -122,9 +125,16 @@ def update_all(
     if not rows:
         return
     sql = _update(model, tuple(names))
+    adapted = _adapter()
+    _execute(sql, [[*map(adapted, values), adapted(key)] for key, values in rows])
+
+
+def _execute(sql: str, params: Sequence[Sequence[Any]]) -> None:
     with connection.cursor() as cursor:
-        adapted = _adapter()
-        cursor.executemany(sql, [[*map(adapted, values), adapted(key)] for key, values in rows])
+        if len(params) == 1:
+            cursor.execute(sql, params[0])
+        else:
+            cursor.executemany(sql, params)
 
 
 def _adapter() -> Callable[[Any], Any]:
@@ -133,6 +143,7 @@ def _adapter() -> Callable[[Any], Any]:
     json = json_ordered if in_order else partial(connection.ops.adapt_json_value, encoder=None)
     moment = cache(connection.ops.adapt_datetimefield_value)  # rows written together share their times
     writers: dict[type, Callable[[Any], Any]] = {datetime: moment, list: json, dict: json}
+    writers[Decimal] = connection.ops.adapt_decimalfield_value
     if not connection.features.has_native_uuid_field:
         writers[UUID] = attrgetter("hex")
 
@@ -154,8 +165,10 @@ def _update(model: type[models.Model], names: tuple[str, ...]) -> str:
 
 
 @cache
-def _statement(model: type[models.Model]) -> tuple[str, Callable[[models.Model], tuple[Any, ...]]]:
-    """The statement for a model, and what takes its values from a row."""
+def _statement(
+    model: type[models.Model],
+) -> tuple[str, Callable[[models.Model], tuple[Any, ...]], list[Any]]:
+    """The statement for a model, what takes its values from a row, and the fields that note when that is made."""
     fields: list[Any] = [
         field for field in model._meta.concrete_fields if not isinstance(field, models.AutoField)
     ]
@@ -163,7 +176,12 @@ def _statement(model: type[models.Model]) -> tuple[str, Callable[[models.Model],
     marks = ", ".join(["%s"] * len(fields))
     table = connection.ops.quote_name(model._meta.db_table)
     sql = f"INSERT INTO {table} ({names}) VALUES ({marks})"  # noqa: S608  own names
-    return sql, attrgetter(*(field.attname for field in fields))
+    timed = [
+        field
+        for field in fields
+        if getattr(field, "auto_now_add", False) or getattr(field, "auto_now", False)
+    ]
+    return sql, attrgetter(*(field.attname for field in fields)), timed
 
 
 SLICE = 200
