@@ -21,7 +21,7 @@ from functools import partial
 from typing import Any, Generic, ParamSpec, TypeVar
 from uuid import UUID, uuid4
 
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, connection, connections
 from django.db.models import QuerySet
 from django.db.models.sql.compiler import SQLCompiler
 from django.db.models.sql.subqueries import UpdateQuery
@@ -49,7 +49,7 @@ class Prepared(Generic[P, Row]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> list[Row]:
         if kwargs:
             raise TypeError("a prepared query takes its arguments in order")
-        known: dict[Any, _Select] = connection.__dict__.setdefault("prepared", {})
+        known = _known()
         if (select := known.get(self)) is None:
             select = known[self] = _Select(self._build, self._kinds)
         return select.rows(args)
@@ -74,7 +74,7 @@ class PreparedUpdate(Generic[P]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> int:
         if kwargs:
             raise TypeError("a prepared update takes its arguments in order")
-        known: dict[Any, _Update] = connection.__dict__.setdefault("prepared", {})
+        known = _known()
         if (update := known.get(self)) is None:
             update = known[self] = _Update(self._build, self._kinds)
         with connection.cursor() as cursor:
@@ -92,6 +92,12 @@ def prepared_update(
 ) -> PreparedUpdate[P]:
     """Marks a function that gives a query and the values to set."""
     return PreparedUpdate(build)
+
+
+def _known() -> dict[Any, Any]:
+    """What is compiled already for this thread's connection: a statement holds the arguments of the call that runs."""
+    known: dict[Any, Any] = vars(connections[DEFAULT_DB_ALIAS]).setdefault("prepared", {})
+    return known
 
 
 def _kinds_of(build: Callable[..., Any]) -> list[type]:
@@ -119,7 +125,7 @@ class _Select(_Statement):
     def __init__(self, build: Callable[..., QuerySet[Any, Any]], kinds: Sequence[type]) -> None:
         stand_ins = [_KINDS[kind]() for kind in kinds]
         self._query: Any = build(*stand_ins)
-        compiler: Any = self._query.query.get_compiler(connection=connection)
+        compiler: Any = self._query.query.get_compiler(DEFAULT_DB_ALIAS)
         super().__init__(build.__qualname__, compiler, stand_ins)
         self._params: tuple[Any, ...] = ()
         converters = compiler.get_converters([each[0] for each in compiler.select[: compiler.col_count]])
@@ -143,7 +149,7 @@ class _Update(_Statement):
         query = rows.query.chain(UpdateQuery)
         query.add_update_values(values)
         query.annotations = {}
-        super().__init__(build.__qualname__, query.get_compiler(connection=connection), stand_ins)
+        super().__init__(build.__qualname__, query.get_compiler(DEFAULT_DB_ALIAS), stand_ins)
 
 
 def _same(compiler: SQLCompiler, *args: Any, **kwargs: Any) -> SQLCompiler:

@@ -1,5 +1,8 @@
 """Queries that are compiled once and asked with other arguments."""
 
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from uuid import UUID, uuid4
 
 import pytest
@@ -81,3 +84,29 @@ def test_it_is_one_statement_with_the_same_words_as_the_query_itself(alice: User
         list(Preferences.objects.filter(user_id=alice.pk).select_related("user"))
     first, second = [query["sql"] for query in asked]
     assert first == second
+
+
+@pytest.fixture
+def restless() -> Iterator[None]:
+    """Threads take turns all the time."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("restless")
+def test_threads_that_ask_at_once_find_each_its_own_rows(
+    transactional_db: None, alice: User, bob: User
+) -> None:
+    preferences_of(alice.pk)
+
+    def strangers(user: User) -> int:
+        try:
+            found = [preferences_of(user.pk) for _ in range(400)]
+        finally:
+            connection.close()
+        return sum([row.user_id for row in rows] != [user.pk] for rows in found)
+
+    with ThreadPoolExecutor(4) as pool:
+        assert sum(pool.map(strangers, [alice, bob, alice, bob])) == 0
