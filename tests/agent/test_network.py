@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from apps.agent.model.network import READ_AHEAD, Transport, http_client
+from apps.agent.model.network import READ_AHEAD, Connection, Transport, http_client
 from tests.waiting import PATIENCE
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -59,6 +59,12 @@ async def test_a_connection_is_used_again() -> None:
         for _ in range(3):
             assert (await http.get(url)).text == "hello"
     assert len(connections) == 1
+
+
+async def test_it_carries_what_the_client_of_the_model_asks() -> None:
+    async with serving(hello) as url, http_client(httpx2.Timeout(PATIENCE)) as http:
+        response = await http.get(url)
+    assert isinstance(response.extensions["network_stream"], Connection)
 
 
 async def test_one_that_the_server_closed_meanwhile_is_not() -> None:

@@ -41,7 +41,7 @@ def served(tmp_path_factory: pytest.TempPathFactory, peer: AnthropicServer) -> I
         "IZZY_DATA_DIR": str(folder),
         "IZZY_PORT": str(port),
         "IZZY_WEB_PROCESSES": "2",
-        "IZZY_DRAIN_SECONDS": str(PATIENCE),
+        "IZZY_DRAIN_SECONDS": str(int(PATIENCE)),
         "ANTHROPIC_BASE_URL": peer.url,
     }
     with (folder / "server.log").open("ab") as log:
@@ -54,7 +54,8 @@ def served(tmp_path_factory: pytest.TempPathFactory, peer: AnthropicServer) -> I
         )
     served = Served(port, folder, [prepared().token], process.pid)
     try:
-        eventually(lambda: "web processes share it" in served.log, lambda: served.log)
+        eventually(lambda: "share it" in served.log or process.poll() is not None, lambda: served.log)
+        assert process.poll() is None, served.log
         yield served
     finally:
         process.terminate()

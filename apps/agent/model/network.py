@@ -106,7 +106,10 @@ class Connection(asyncio.Protocol, httpcore2.AsyncNetworkStream):
                 raise httpcore2.WriteError("the connection has ended") from self._ended
 
     async def aclose(self) -> None:
-        self._transport.close()
+        if self._full:  # whoever does not take what was sent is not waited for
+            self._transport.abort()
+        else:
+            self._transport.close()
 
     async def start_tls(
         self,
@@ -128,11 +131,9 @@ class Connection(asyncio.Protocol, httpcore2.AsyncNetworkStream):
         return self
 
     def get_extra_info(self, info: str) -> Any:
-        if self._transport is None:
-            return None
         if (
             info == "is_readable"
-        ):  # of an idle connection: the other side has closed it, or it is of no use
+        ):  # of an idle connection: its other end is gone, or says what nobody asked
             return bool(self._came) or self._ended is not None
         names = {"client_addr": "sockname", "server_addr": "peername"}
         return self._transport.get_extra_info(names.get(info, info))

@@ -127,9 +127,8 @@ def conversation_release(conversation_id: UUID, last_seq: int, *, at_once: bool 
 
     With `at_once` what came in is left to whoever takes the conversation up next.
     """
-    Conversation.lease_extend(
-        conversation_id
-    )  # which also locks the row: who stores a turn now comes before or after
+    # Which also locks the row: who stores a turn now comes before or after.
+    Conversation.lease_extend(conversation_id)
     turns = [] if at_once else _turns_with_news(conversation_id)
     held_back = any(turn.state == TurnStatus.WAITING for turn in turns)
     for turn in turns:

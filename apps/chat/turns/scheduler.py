@@ -36,7 +36,8 @@ AWAY_SECONDS = 20.0
 """How long a page may be away, for a reload or a lost connection, before its conversation counts as left."""
 FLUSH_SECONDS = 0.2
 FLUSH_EACH_SECONDS = 0.01
-"""Events are stored every FLUSH_SECONDS, or so often that each conversation with any costs so much: with 100 once a second."""
+FLUSH_AT_MOST_SECONDS = 1.5
+"""Events are stored every FLUSH_SECONDS; where many conversations have any, less often for each: with 100 once a second."""
 LOOK_SECONDS = 0.6
 RESCUE_SECONDS = 3.0
 RESCUE_AGE = timedelta(seconds=2)
@@ -174,7 +175,8 @@ class Scheduler:
         looked = rescued = 0.0
         while True:
             waiting = sum(bool(actor.log.pending) for actor in self.actors.values())
-            await asyncio.sleep(max(FLUSH_SECONDS, waiting * FLUSH_EACH_SECONDS))
+            pause = max(FLUSH_SECONDS, waiting * FLUSH_EACH_SECONDS)
+            await asyncio.sleep(min(pause, FLUSH_AT_MOST_SECONDS))
             now = asyncio.get_running_loop().time()
             try:
                 # The events of all conversations go in one transaction.

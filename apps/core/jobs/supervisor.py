@@ -19,6 +19,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Protocol
 
+from django.conf import settings
+
 from apps.core.jobs.parent_watch import GATE, HEARTBEAT, PARENT, WRITE_STACKS
 
 QUESTION = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
@@ -205,7 +207,8 @@ def seconds_shown(text: str) -> float:
 
 
 CHECK_SECONDS = 0.25
-STOP_SECONDS = 15.0
+STOP_SECONDS = 10.0
+"""So long a child may take to end, beside what a web process has to let turns come to their end."""
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 30.0
 STEADY_SECONDS = 60.0
@@ -285,9 +288,9 @@ class Supervisor:
         return False
 
     def stop(self) -> None:
-        """Ask every child to end, and kill after 15 seconds those that have not."""
+        """Ask every child to end, and kill those that have not in time."""
         self._stopping = True
-        deadline = time.monotonic() + STOP_SECONDS
+        deadline = time.monotonic() + STOP_SECONDS + settings.IZZY_DRAIN_SECONDS
         for child in self.children:
             if child.process and child.alive():
                 child.process.terminate()
