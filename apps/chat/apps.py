@@ -29,7 +29,6 @@ class ChatConfig(AppConfig):
         from apps.chat.stream.events import events_prune
         from apps.chat.turns.builds import build_announce, build_announce_resolved, turn_words
         from apps.chat.turns.queue import turns_in, turns_interrupt
-        from apps.chat.turns.scheduler import scheduler_drain
         from apps.core.jobs.worker import register_sweep
         from apps.core.metrics.queues import register_queue
         from apps.core.purging.places import purge_parts
@@ -61,7 +60,14 @@ class ChatConfig(AppConfig):
         batch_deleters.register("chat", user_conversations_thin)
         owners.register("conversation", conversation_belongs)
         warmups.register("markdown", warm_up)
-        drains.register("chat", scheduler_drain)
+        drains.register("chat", _turns_end)
         stats_providers.register("chat", chat_stats)
         purge_parts.register("chat", purging.PURGING)
         transfer.register()
+
+
+async def _turns_end(seconds: float) -> None:
+    """Has the turns of this event loop come to their end."""
+    from apps.chat.turns.scheduler import scheduler  # which loads the agent: only the web process does
+
+    await scheduler().drain(seconds)

@@ -213,11 +213,6 @@ def scheduler() -> Scheduler:
     return _schedulers[loop]
 
 
-async def scheduler_drain(seconds: float) -> None:
-    """Has the turns of this event loop come to their end."""
-    await scheduler().drain(seconds)
-
-
 def schedule_soon(conversation_id: UUID) -> None:
     """Has the conversation looked at now, from a thread. Without a serving event loop (a command, a test) the next sweep of a
     server does it."""
