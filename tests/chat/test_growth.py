@@ -30,7 +30,7 @@ from apps.chat.models import Conversation, Message, Role, Turn, TurnStatus
 from apps.chat.stream.events import events_prune
 from apps.chat.stream.snapshot import start_for
 from apps.chat.summary.selectors import Budget, Need, compact_job
-from apps.chat.turns.actor import turn_prepare
+from apps.chat.turns.preparing import turn_prepare
 from apps.chat.turns.queue import conversation_take, turns_interrupt, work_next
 from apps.chat.turns.scheduler import conversations_left
 from apps.chat.turns.services import message_send

@@ -1,8 +1,7 @@
-"""The one that runs a conversation: it takes its turns one after the other, each from its rows, made ready in one database hop
-(memories, tools and history), through the agent's loop to its outcome."""
+"""The one that runs a conversation: it takes its turns one after the other, each through the agent's loop
+to its outcome."""
 
 import asyncio
-import json
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -11,17 +10,8 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from django.conf import settings
-from django.db import transaction
-from django.db.models import Q, QuerySet
-from django.utils import timezone
-
-from apps.accounts.models import Preferences
-from apps.accounts.selectors import preferences_for
-from apps.agent.model.client import OFFLINE, Usage, current_endpoint, model_for
-from apps.agent.model.messages import canonical_json
+from apps.agent.model.client import Usage
 from apps.agent.model.sdk import default_client
-from apps.agent.selectors import turn_tool_calls, turn_usage
 from apps.agent.tools.base import find_tool
 from apps.agent.turn.events import (
     ApprovalRequested,
@@ -38,169 +28,32 @@ from apps.agent.turn.executor import ToolExecutor, executor_for
 from apps.agent.turn.loop import LoopState, TurnTaken, run_turn
 from apps.chat.conversations.handover import turn_capture, turn_index
 from apps.chat.conversations.selectors import taint_of
-from apps.chat.models import Conversation, Message, MessageKind, Role, Turn, TurnStatus
-from apps.chat.prompt import (
-    capability_hints,
-    context_block,
-    conversation_tools,
-    history,
-    messages_in_force,
-    system_blocks,
-)
+from apps.chat.models import Conversation, MessageKind, Role, Turn, TurnStatus
 from apps.chat.stream.events import LoggedEvent
-from apps.chat.summary.selectors import Budget, Need, sent_turns
+from apps.chat.summary.selectors import Need
 from apps.chat.summary.services import (
     conversation_compact,
     conversation_compact_after,
     conversation_title_make,
 )
+from apps.chat.turns.preparing import turn_prepare, turn_reload
 from apps.chat.turns.queue import (
     INTERRUPTION,
     Work,
     conversation_release,
-    opening_message,
     work_next,
     work_waits,
 )
 from apps.chat.turns.store import EventLog, TurnOutcome, message_append, stopped, turn_finish
 from apps.chat.turns.watch import TurnWatch, turn_watched
 from apps.core.db.pool import in_db, settled
-from apps.core.db.prepared import prepared
-from apps.core.db.writing import update_all
-from apps.core.ids import parse_id
 from apps.core.jobs.leases import LeaseLost
-from apps.memory.notes.changes import cycle_advance
-from apps.memory.recall.block import Surfaced
-from apps.memory.recall.injection import still_shown, surface
 
 logger = logging.getLogger(__name__)
 TOO_LONG = "context_too_long"
-RECENT_TEXTS = 3  # newest messages that say what notes are looked for
 INTERNAL_ERROR = TurnFailed(
     "internal_error", "Something went wrong inside Izzy. The server's log says what."
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
-    """A turn ready to run, and the message that it answers. With `too_long` its conversation has to be summed up before it is
-    sent; then `turn_reload` gives its state."""
-
-    turn: Turn
-    message: Message
-    state: LoopState
-    too_long: bool
-
-
-def turn_prepare(turn_id: UUID) -> Prepared:
-    """Reads all that the turn needs; a fresh one also advances the decay cycle and gets its context block.
-
-    The block goes in front of the user's words and is stored with them, so that later requests repeat it.
-    """
-    [turn] = _turn_with_place(turn_id)
-    preferences = preferences_for(turn.user_id)
-    message = opening_message(turn)
-    if turn.attempt == 1:
-        surfaced = Surfaced(text="", tokens=0, items=())
-        if not turn.by_izzy:
-            cycle_advance(user_id=turn.user_id)
-        if turn.conversation.use_memory and not turn.by_izzy:
-            surfaced = _surface(turn)
-        with transaction.atomic():
-            block = context_block(
-                now=timezone.now(),
-                time_zone=preferences.time_zone,
-                memories=surfaced.text,
-                capabilities=capability_hints(turn.conversation, preferences, message.text),
-            )
-            message.blocks = canonical_json([block, *json.loads(message.blocks)])
-            update_all(Message, ("blocks",), [(message.pk, [message.blocks])])
-            turn.memories = [item.to_json() for item in surfaced.items]
-            turn.memory_tokens = surfaced.tokens
-            values = [turn.memories, turn.memory_tokens]
-            update_all(Turn, ("memories", "memory_tokens"), [(turn.pk, values)])
-    return Prepared(
-        turn=turn,
-        message=message,
-        state=_loop_state(turn, preferences, is_new=turn.attempt == 1),
-        too_long=sum(each.tokens for each in sent_turns(turn.conversation))
-        > Budget(settings.IZZY_HISTORY_TOKENS).limit,
-    )
-
-
-@prepared
-def _turn_with_place(turn_id: UUID) -> QuerySet[Turn]:
-    return Turn.objects.unscoped().select_related("conversation").filter(id=turn_id)
-
-
-def turn_reload(turn_id: UUID) -> LoopState:
-    """The turn as its rows say, after its conversation was summed up."""
-    turn = Turn.objects.unscoped().select_related("conversation").get(id=turn_id)
-    return _loop_state(turn, preferences_for(turn.user_id), is_new=False)
-
-
-def _surface(turn: Turn) -> Surfaced:
-    """The notes worth bringing up that the model does not have before it already, as they read now."""
-    newest = _newest_texts(turn.conversation_id)
-    # What was brought up earlier, in messages that are still in force and not summed up.
-    shown = _shown_before(turn.user_id, turn.conversation_id, turn.conversation.summary_until)
-    items = [item for memories in shown for item in memories]
-    known = still_shown(turn.user_id, items) | {
-        parse_id(item["id"]) for item in items if "source" in item
-    }
-    return surface(
-        turn.user_id,
-        list(newest)[::-1],
-        exclude_ids=known,
-        conversation_id=turn.conversation_id,
-        now=timezone.now(),
-    )
-
-
-@prepared
-def _newest_texts(conversation_id: UUID) -> QuerySet[Message, str]:
-    said = messages_in_force(conversation_id).filter(~Q(text=""), kind=MessageKind.TEXT)
-    return said.order_by("-position").values_list("text", flat=True)[:RECENT_TEXTS]
-
-
-@prepared
-def _shown_before(
-    user_id: UUID, conversation_id: UUID, after: int
-) -> QuerySet[Turn, list[dict[str, Any]]]:
-    sent = messages_in_force(conversation_id).filter(position__gt=after).exclude(turn=None)
-    turns = Turn.objects.owned_by(user_id).filter(id__in=sent.values("turn_id"))
-    return turns.exclude(memories=[]).values_list("memories", flat=True)
-
-
-def _loop_state(turn: Turn, preferences: Preferences, *, is_new: bool) -> LoopState:
-    """The turn as the loop takes it up; of a new one nothing has been asked and called yet."""
-    conversation = turn.conversation
-    before = conversation.tools
-    tools = conversation_tools(conversation, preferences.toolsets)
-    if conversation.tools != before:
-        update_all(Conversation, ("tools",), [(conversation.pk, [conversation.tools])])
-    model = turn.model
-    if not turn.said and model in {"", OFFLINE}:  # what was begun offline may go on with a model
-        model = preferences.model or model_for("chat")
-        turn.model = OFFLINE if current_endpoint().is_offline else model
-        update_all(Turn, ("model",), [(turn.pk, [turn.model])])
-    newest = None
-    if not is_new:
-        answers = turn.messages.filter(role=Role.ASSISTANT, kind=MessageKind.TEXT)
-        newest = answers.order_by("round").last()
-    return LoopState(
-        user_id=turn.user_id,
-        conversation_id=conversation.id,
-        turn_id=turn.id,
-        system=system_blocks(preferences, use_memory=conversation.use_memory),
-        tools=tools,
-        messages=history(conversation),
-        model=model,
-        rounds_done=newest.round if newest else 0,
-        stop_reason=newest.stop_reason if newest else "",
-        usage=Usage() if is_new else turn_usage(user_id=turn.user_id, turn_id=turn.id),
-        tool_calls=[] if is_new else turn_tool_calls(user_id=turn.user_id, turn_id=turn.id),
-    )
 
 
 @dataclass(kw_only=True)

@@ -9,7 +9,7 @@ import logging
 import signal
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -21,8 +21,6 @@ from django.conf import settings
 from apps.core.errors import TooLarge
 from apps.core.http.clients import Bucket
 from apps.core.http.edge import ABORT, WRITABLE, body_limit
-from apps.core.jobs.parent_watch import BEAT_SECONDS
-from apps.core.registries import drains
 
 logger = logging.getLogger(__name__)
 
@@ -191,9 +189,10 @@ class Factory(HTTPFactory):  # type: ignore[misc]  # daphne has no types
 class WebServer(daphne.server.Server):  # type: ignore[misc]  # daphne has no types
     """Daphne's server with such requests; a websocket frame over the limit is told so (1009) before it is closed.
 
-    It listens at its endpoints, or where there is one on `listener`. `beat` is called every few seconds for as long as requests
-    are answered. SIGTERM and SIGINT end it in order: it takes up no connection, what was begun has `drain_seconds` to end, and
-    websockets are closed as of a restart (1012), so that their clients come back; at the second one it stops at once.
+    It listens at its endpoints, or where there is one on `listener`. `beat` is called every `beat_seconds` for as long as
+    requests are answered. SIGTERM and SIGINT end it in order: it takes up no connection, `drains` let what was begun come to its end
+    within `drain_seconds`, and websockets are closed as of a restart (1012), so that their clients come back; at the second one it
+    stops at once.
     """
 
     failed = False
@@ -204,11 +203,15 @@ class WebServer(daphne.server.Server):  # type: ignore[misc]  # daphne has no ty
         *,
         listener: socket.socket | None = None,
         beat: Callable[[], None] | None = None,
+        beat_seconds: float = 0.0,
+        drains: Sequence[Callable[[float], Awaitable[None]]] = (),
         drain_seconds: float = 0.0,
         **options: Any,
     ) -> None:
         super().__init__(signal_handlers=False, **options)
-        self._listener, self._beat, self._drain_seconds = listener, beat, drain_seconds
+        self._listener = listener
+        self._drains, self._drain_seconds = drains, drain_seconds
+        self._beat, self._beat_seconds = beat, beat_seconds
         self.ready_callable: Callable[[], None]
         self._ports: list[Any] = []
         self._tasks: list[asyncio.Task[None]] = []
@@ -250,7 +253,7 @@ class WebServer(daphne.server.Server):  # type: ignore[misc]  # daphne has no ty
         while True:
             if await answers(self.application):
                 beat()
-            await asyncio.sleep(BEAT_SECONDS)
+            await asyncio.sleep(self._beat_seconds)
 
     def _on_signal(self) -> None:
         if any(task.get_name() == DRAIN for task in self._tasks):
@@ -263,7 +266,7 @@ class WebServer(daphne.server.Server):  # type: ignore[misc]  # daphne has no ty
         try:
             for port in self._ports:
                 port.stopListening()
-            ending = [each(self._drain_seconds) for each in drains.values()]
+            ending = [each(self._drain_seconds) for each in self._drains]
             for failed in await asyncio.gather(*ending, return_exceptions=True):
                 if failed is not None:
                     logger.error("what was begun could not be ended in order", exc_info=failed)

@@ -14,9 +14,9 @@ from django.utils.module_loading import import_string
 
 from apps.core.http.edge import BACKLOG
 from apps.core.http.sharing import bound, can_share
-from apps.core.jobs.parent_watch import heartbeat, wait_at_gate, watch_parent
+from apps.core.jobs.parent_watch import BEAT_SECONDS, heartbeat, wait_at_gate, watch_parent
 from apps.core.keys import refuse_other_keys
-from apps.core.registries import warmups
+from apps.core.registries import drains, warmups
 
 logger = logging.getLogger(__name__)
 
@@ -48,6 +48,8 @@ class Command(BaseCommand):
         server = WebServer(
             listener=listener(options["host"], options["port"]),
             beat=heartbeat(),
+            beat_seconds=BEAT_SECONDS,
+            drains=list(drains.values()),
             drain_seconds=settings.IZZY_DRAIN_SECONDS,
             application=application,
             endpoints=[f"{endpoint}:backlog={BACKLOG}" for endpoint in endpoints],
