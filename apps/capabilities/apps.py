@@ -23,6 +23,7 @@ class CapabilitiesConfig(AppConfig):
         from apps.capabilities.sandbox.e2b.backend import sweep_orphans
         from apps.capabilities.sandbox.layers.store import sweep, user_forget
         from apps.capabilities.sandbox.running import check_sandbox
+        from apps.core.backups import named_files
         from apps.core.health import register_check
         from apps.core.jobs.worker import register_sweep
         from apps.core.purging.places import PurgePart, purge_parts
@@ -54,5 +55,6 @@ class CapabilitiesConfig(AppConfig):
                 tables={"capability": Capability, "capability_version": CapabilityVersion},
             ),
         )
+        named_files.register(files.ROOT, files.files_named)
         stats_providers.register("capabilities", capability_stats)
         purge_parts.register("capabilities", PurgePart(counts={"capabilities.files": files.files_left}))

@@ -9,6 +9,7 @@ class MemoryConfig(AppConfig):
 
     def ready(self) -> None:
         from apps.agent.tools.base import register_tools
+        from apps.core.backups import named_files
         from apps.core.health import register_check
         from apps.core.jobs.worker import register_sweep
         from apps.core.metrics.queues import register_queue
@@ -43,6 +44,7 @@ class MemoryConfig(AppConfig):
         register_sweep("memory_superseded", superseded_due, every=timedelta(minutes=10))
         register_sweep("imports", running.sweep, every=running.SWEEP_EVERY)
         register_sweep("imports: uploads", storage.uploads_prune, every=timedelta(hours=1))
+        named_files.register("imports", storage.uploads_named)
         purge_parts.register("memory", PURGING)
         register_queue("capture", windows_due, since="due_at")
         register_queue("imports", imports_open, since="created_at")

@@ -9,8 +9,9 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.core.files.base import ContentFile
 from django.core.files.storage import storages
+from django.core.management import call_command
 from django.test import Client
-from pytest_django import Settings
+from pytest_django import DjangoDbBlocker, Settings
 
 from apps.accounts.models import User
 from apps.capabilities.catalog.files import CapabilityRefused, files_read, files_verified
@@ -19,7 +20,6 @@ from apps.capabilities.models import Capability
 from apps.core.errors import Unavailable
 from apps.core.health import check_files
 from apps.core.integrity import checks as integrity_checks
-from apps.core.management.commands.backup import SHARED, copy_shared
 from apps.memory.models import Import, ImportState, Memory
 from apps.memory.transfer.jobs import import_create, import_get
 from apps.memory.transfer.running import imports_run
@@ -90,19 +90,21 @@ def test_a_capability_made_on_one_host_is_whole_on_another_and_goes_everywhere(
     assert stored("capabilities") == []
 
 
-def test_a_backup_has_the_files_of_the_store(alice: User, to_other_host: Move, tmp_path: Path) -> None:
+def test_a_backup_has_the_files_of_the_store(
+    alice: User, to_other_host: Move, tmp_path: Path, django_db_blocker: DjangoDbBlocker
+) -> None:
     version = make(alice).current
     assert version is not None
     import_create(user_id=alice.pk, chunks=[LINES % NOTE], own=True)
     to_other_host()
-    for name in SHARED:
-        (tmp_path / "backup").mkdir(exist_ok=True)
-        copy_shared(name, tmp_path / "backup" / name)
-    held = {
-        str(file.relative_to(tmp_path / "backup"))
-        for file in (tmp_path / "backup").rglob("*")
-        if file.is_file()
-    }
+    with django_db_blocker.unblock():  # the copy is a database of its own
+        call_command("backup", str(tmp_path / "backup"))
+    named = [
+        path
+        for place in ("capabilities", "imports")
+        for path in (tmp_path / "backup" / place).rglob("*")
+    ]
+    held = {str(path.relative_to(tmp_path / "backup")) for path in named if path.is_file()}
     assert held == {*stored("capabilities"), *stored("imports")}
     assert len(held) == 5
     assert (tmp_path / "backup" / version.path / "main.py").read_text() == GREETING

@@ -107,8 +107,8 @@ print("FOUND", *[hit.text for hit in search(alice.pk, "walnut number 1234", top_
 """
 
 
-def test_it_moves_goes_on_after_a_kill_is_backed_up_and_goes_back(
-    instance: Instance, tmp_path: Path
+def test_it_moves_goes_on_after_a_kill_is_backed_up_restored_and_goes_back(
+    instance: Instance, server: Postgres, tmp_path: Path
 ) -> None:
     code, said = instance.run("shell", "-v", "0", "-c", KILLED.format(url=instance.url))
     assert code == -signal.SIGKILL, said
@@ -125,6 +125,17 @@ def test_it_moves_goes_on_after_a_kill_is_backed_up_and_goes_back(
 
     code, said = instance.run("backup", str(tmp_path / "backup"), **moved)
     assert code == 0, said
+    again = f"{instance.name}_again"
+    execute(server.url("postgres"), f"CREATE DATABASE {again}")
+    restored = {"DATABASE_URL": server.url(again), "IZZY_DATA_DIR": str(tmp_path / "again")}
+    code, said = instance.run("restore", str(tmp_path / "backup"), **restored)
+    assert code == 0, said
+    assert "izzy.sqlite3" not in {path.name for path in (tmp_path / "again").iterdir()}
+    code, said = instance.run("shell", "-v", "0", "-c", FIND, **restored)
+    assert "FOUND Walnut number 1234 lies in the shed." in said
+    code, said = instance.run("restore", str(tmp_path / "backup"), "--force", **restored)
+    assert (code, "is not empty" in said) == (1, True), said
+
     instance.environment["IZZY_DATA_DIR"] = str(tmp_path / "backup")
     code, said = instance.run("shell", "-v", "0", "-c", FIND)
     assert "FOUND Walnut number 1234 lies in the shed." in said

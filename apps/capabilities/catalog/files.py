@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
@@ -139,6 +139,14 @@ def _tampered(name: str, file: str, *, missing: bool) -> CapabilityRefused:
         "an earlier one."
     )
     return CapabilityRefused("tampered", name, message)
+
+
+def files_named() -> Iterator[tuple[str, str]]:
+    """For backups: (path, SHA-256) of the files of all versions."""
+    rows = CapabilityVersion.objects.unscoped().order_by().values_list("path", "checksums")
+    for path, checksums in rows.iterator():
+        for name in FILES:
+            yield f"{path}/{name}", checksums.get(name, "")
 
 
 def folders_remove(*paths: str) -> None:

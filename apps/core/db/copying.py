@@ -35,34 +35,49 @@ class CopyFailed(Exception):
 
 
 @contextmanager
-def database_copied(
-    source: dict[str, Any], target: dict[str, Any], say: Callable[[str], None]
-) -> Iterator[int]:
-    """Copies one database into another, both as in DATABASES, and yields the number of rows; the source is held until the end.
-
-    The target is empty, or an earlier copy was begun there. SQLite's file is not written meanwhile; of a server's database the
-    rows of one moment are read. Raises CopyFailed, also where rows differ afterwards.
-    """
+def databases_named(**databases: dict[str, Any]) -> Iterator[None]:
+    """Within the block databases (entries as in DATABASES) are known by these names; then their connections are closed."""
     known = {name: dict(connections.settings[name]) for name in connections}
-    added = connections.configure_settings({**known, SOURCE: dict(source), TARGET: dict(target)})
-    for name in (SOURCE, TARGET):
+    entries = {name: dict(entry) for name, entry in databases.items()}
+    added = connections.configure_settings({**known, **entries})
+    for name in databases:
         connections.settings[name] = added[name]
     try:
-        # Without a writer's lock: only a transaction's first statement may say what it sees.
-        with writing_for(None), transaction.atomic(using=SOURCE):
-            if connections[SOURCE].vendor == "postgresql":
-                with connections[SOURCE].cursor() as cursor:
-                    cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            yield _Copy(say).run()
-    except (DatabaseError, sqlite3.Error) as error:
-        raise CopyFailed(f"The database says: {str(error).strip()}") from error
+        yield
     finally:
-        for name in (SOURCE, TARGET):
+        for name in databases:
             connections[name].close()
             if connections[name].vendor == "postgresql":
                 connections[name].close_pool()  # type: ignore[attr-defined]
             del connections[name]
             del connections.settings[name]
+
+
+@contextmanager
+def database_copied(
+    source: dict[str, Any], target: dict[str, Any], say: Callable[[str], None], *, view: str = ""
+) -> Iterator[int]:
+    """Copies one database into another, both as in DATABASES, and yields the number of rows; the source is held until the end.
+
+    The target is empty, or an earlier copy was begun there. SQLite's file is not written meanwhile; of a server's database the
+    rows of one moment are read, or those that the transaction sees which exported the snapshot `view`. Raises CopyFailed, also
+    where rows differ afterwards.
+    """
+    try:
+        # Without a writer's lock: only a transaction's first statement may say what it sees.
+        with (
+            databases_named(**{SOURCE: source, TARGET: target}),
+            writing_for(None),
+            transaction.atomic(using=SOURCE),
+        ):
+            if connections[SOURCE].vendor == "postgresql":
+                with connections[SOURCE].cursor() as cursor:
+                    cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                    if view:
+                        cursor.execute("SET TRANSACTION SNAPSHOT %s", [view])
+            yield _Copy(say).run()
+    except (DatabaseError, sqlite3.Error) as error:
+        raise CopyFailed(f"The database says: {str(error).strip()}") from error
 
 
 class _Copy:

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from django.apps import apps
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.migrations.loader import MigrationLoader
 
 
@@ -62,9 +62,9 @@ def explain(error: Exception) -> Trouble | None:
     return next((trouble for part, trouble in KNOWN.items() if part in said), None)
 
 
-def stale_tables() -> list[str]:
+def stale_tables(using: str = DEFAULT_DB_ALIAS) -> list[str]:
     """A phrase (`memory_memory: no column kind`) for each table that differs from its model; a query per table."""
-    found = []
+    found, connection = [], connections[using]
     with connection.cursor() as cursor:
         present = set(connection.introspection.table_names(cursor))
         for model in apps.get_models(include_auto_created=True):
@@ -91,9 +91,9 @@ def stale_tables() -> list[str]:
     return found
 
 
-def unknown_migrations() -> list[str]:
+def unknown_migrations(using: str = DEFAULT_DB_ALIAS) -> list[str]:
     """Migrations of Izzy's apps that the database has and this version does not: those of a newer one."""
-    loader = MigrationLoader(connection)
+    loader = MigrationLoader(connections[using])
     ours = {config.label for config in apps.get_app_configs() if config.name.startswith("apps.")}
     known = set(loader.disk_migrations or ())
     return [
@@ -103,10 +103,10 @@ def unknown_migrations() -> list[str]:
     ]
 
 
-def stale_message() -> str:
+def stale_message(using: str = DEFAULT_DB_ALIAS) -> str:
     """The fault that `serve` and `doctor` report, "" for none, whatever the list of migrations says: until the first release
     those of a checkout may differ from yesterday's under the same name, and a database made then lacks columns."""
-    found = [*unknown_migrations(), *stale_tables()]
+    found = [*unknown_migrations(using), *stale_tables(using)]
     if not found:
         return ""
     more = f" and {len(found) - 1} more" if len(found) > 1 else ""

@@ -12,12 +12,14 @@ import shutil
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from uuid import UUID
 
 from django.conf import settings
 from django.core.files import File
 from django.core.files.storage import storages
+from django.db import transaction
 
 from apps.core.errors import InvalidInput, TooLarge
 from apps.memory.models import OPEN_IMPORTS, Import
@@ -94,6 +96,13 @@ def upload_write(key: UUID, chunks: Iterable[bytes], *, limit: int | None) -> It
         raise
 
 
+def uploads_named() -> Iterator[tuple[str, str]]:
+    """For backups: the files of imports that have not ended."""
+    keys = Import.objects.unscoped().filter(state__in=OPEN_IMPORTS).order_by()
+    for key in keys.values_list("pk", flat=True).iterator():
+        yield _stored(key), ""
+
+
 def uploads() -> Iterator[Path]:
     """All files that lie here; what lies in the store alone is `uploads_prune`'s."""
     return imports_folder().iterdir()
@@ -152,9 +161,9 @@ def _is_lost(name: str, modified: float) -> bool:
 
 
 def user_uploads_forget(user_id: UUID) -> int:
-    """Before an account goes: removes the files of its imports; returns how many imports there were."""
+    """Before an account goes: removes its imports, and their files once it is gone; returns how many imports there were."""
     keys = list(Import.objects.for_user(user_id).values_list("pk", flat=True))
     for key in keys:
-        upload_remove(key)
+        transaction.on_commit(partial(upload_remove, key))
     Import.objects.for_user(user_id).delete()
     return len(keys)

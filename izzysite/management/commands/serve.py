@@ -22,6 +22,7 @@ from apps.core.db.pool import database_file
 from apps.core.db.troubles import stale_message
 from apps.core.health import IZZY, check_data_directory, check_disk, process_ended
 from apps.core.http.sharing import bound, can_share
+from apps.core.jobs.running import data_directory_hold
 from apps.core.jobs.supervisor import HeartbeatProbe, Probe, Supervisor, WebProbe
 from apps.core.keys import refuse_other_keys
 
@@ -46,6 +47,7 @@ class Command(BaseCommand):
         os.environ["IZZY_HOST"], os.environ["IZZY_PORT"] = host, str(port)
         close_database_file()
         self._check_settings()
+        data_directory_hold(Path(settings.IZZY_DATA_DIR))
         wait_for_port(host, port)
         shared = settings.IZZY_WEB_PROCESSES > 1
         if shared and not can_share():

@@ -86,3 +86,6 @@ def test_pages_that_were_overwritten_are_told_and_nothing_is_claimed_to_be_repai
     ended, result = checked(folder)
     assert ended == 1
     assert "file is not a database" in result["findings"][0]["message"]
+    ended, said = manage(folder, "backup", str(folder / "../backup_of_damaged"))
+    assert (ended, "The database file is damaged" in said) == (1, True), said
+    assert not list(folder.parent.glob("*backup_of_damaged*"))

@@ -1,0 +1,205 @@
+"""`manage.py restore`: what is there afterwards, what it refuses, and that a refusal changes nothing."""
+
+import os
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.files.storage import storages
+from django.core.management import CommandError
+from django.utils import timezone
+from pytest_django import Settings
+
+from apps.accounts.models import User
+from apps.chat.models import Conversation
+from apps.core.backups import BackupFailed
+from apps.core.backups.restoring import Restored, backup_restore
+from apps.core.db.engines import sqlite_settings
+from apps.core.jobs.running import Running, data_directory_alone, data_directory_hold
+from apps.memory.notes.creation import memory_create
+from tests.capabilities.making import GREETING, make
+
+from .conftest import Rows
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.skipif("TEST_DATABASE_URL" in os.environ, reason="a backup is the same from any engine"),
+]
+Restore = Callable[..., Restored]
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Path:
+    """Another data directory, which has the key that the settings make."""
+    folder = tmp_path / "new" / "data"
+    folder.mkdir(parents=True)
+    (folder / "secrets_key").write_text("made a moment ago")
+    return folder
+
+
+@pytest.fixture
+def restore(target: Path, settings: Settings) -> Restore:
+    """`restore(backup)`, as an Izzy does that has the other data directory."""
+
+    def put(backup: Path, *, force: bool = False) -> Restored:
+        settings.IZZY_DATA_DIR = target
+        if settings.STORAGES["shared"]["OPTIONS"]:
+            shared: dict[str, Any] = settings.STORAGES["shared"] | {"OPTIONS": {"location": target}}
+            settings.STORAGES = settings.STORAGES | {"shared": shared}
+        file = sqlite_settings(target / "izzy.sqlite3")
+        return backup_restore(backup, target, file, print, force=force)
+
+    return put
+
+
+@pytest.fixture
+def backup(alice: User, back_up: Callable[..., Path]) -> Path:
+    """One of an instance with a note, a tool, and a conversation that a process holds."""
+    memory_create(user_id=alice.pk, content="I live in Lyon.")
+    make(alice)
+    until = timezone.now() + timedelta(seconds=15)
+    Conversation.objects.create(user=alice, runner="gone-1-ab", lease_until=until)
+    return back_up()
+
+
+def everything(folder: Path) -> dict[str, bytes]:
+    """Files by their names, but for what stands beside a database that somebody looks at, and the lock."""
+    found = {str(path.relative_to(folder)): path for path in folder.rglob("*") if path.is_file()}
+    beside = (".running", "-wal", "-shm")
+    return {name: path.read_bytes() for name, path in found.items() if not name.endswith(beside)}
+
+
+def test_rows_files_and_keys_are_those_of_the_backup_and_leases_are_free(
+    backup: Path, restore: Restore, target: Path, rows: Rows
+) -> None:
+    before = everything(backup)
+    assert restore(backup) == Restored(kept=None, keys=True)
+    assert rows(target, "SELECT content FROM memory_memory") == [("I live in Lyon.",)]
+    assert rows(target, "SELECT runner, lease_until FROM chat_conversation") == [("", None)]
+    ((path,),) = rows(target, "SELECT path FROM capabilities_capability")
+    assert (target / path / "main.py").read_text() == GREETING
+    assert (target / "secrets_key").read_text() == "secrets_key"
+    assert "backup.json" not in everything(target)
+    assert [path.name for path in target.parent.iterdir()] == ["data"]
+    assert everything(backup) == before
+
+
+def test_where_an_izzy_is_only_force_takes_its_place_and_keeps_it(
+    backup: Path, restore: Restore, target: Path
+) -> None:
+    restore(backup)
+    (target / "notice.txt").write_text("Mine.")
+    before = everything(target)
+    with pytest.raises(BackupFailed, match="holds an Izzy already"):
+        restore(backup)
+    assert everything(target) == before
+    kept = restore(backup, force=True).kept
+    assert kept
+    assert kept.parent == target.parent
+    assert everything(kept) == before
+    assert "notice.txt" not in everything(target)
+
+
+def test_a_backup_without_keys_leaves_those_that_are_there(
+    backup: Path, back_up: Callable[..., Path], restore: Restore, target: Path
+) -> None:
+    assert restore(back_up("--without-keys")) == Restored(kept=None, keys=False)
+    assert (target / "secrets_key").read_text() == "made a moment ago"
+
+
+def test_files_that_lie_in_another_storage_go_there(
+    backup: Path, restore: Restore, target: Path, settings: Settings
+) -> None:
+    memory = {"BACKEND": "django.core.files.storage.InMemoryStorage", "OPTIONS": {}}
+    settings.STORAGES = settings.STORAGES | {"shared": memory}
+    restore(backup)
+    assert not (target / "capabilities").exists()
+    (path,) = (backup / "capabilities").rglob("main.py")
+    with storages["shared"].open(str(path.relative_to(backup))) as file:
+        assert file.read() == GREETING.encode()
+    (target / "izzy.sqlite3").unlink()
+    with pytest.raises(BackupFailed, match="holds an Izzy already"):
+        restore(backup)
+
+
+def lose(backup: Path) -> None:
+    next((backup / "capabilities").rglob("main.py")).unlink()
+
+
+def change(backup: Path) -> None:
+    next((backup / "capabilities").rglob("main.py")).write_text("def run(args): return 'Ha!'")
+
+
+def without_manifest(backup: Path) -> None:
+    (backup / "backup.json").unlink()
+
+
+def tear(backup: Path) -> None:
+    without_manifest(backup)
+    with (backup / "izzy.sqlite3").open("r+b") as file:
+        file.truncate(40_000)
+
+
+def another_program(backup: Path) -> None:
+    without_manifest(backup)
+    (backup / "izzy.sqlite3").unlink()
+    with closing(sqlite3.connect(backup / "izzy.sqlite3")) as database:
+        database.execute("CREATE TABLE songs (name)")
+
+
+def no_database(backup: Path) -> None:
+    without_manifest(backup)
+    (backup / "izzy.sqlite3").unlink()
+
+
+def newer(backup: Path) -> None:
+    without_manifest(backup)
+    with closing(sqlite3.connect(backup / "izzy.sqlite3")) as database, database:
+        insert = "INSERT INTO django_migrations (app, name, applied) VALUES ('memory', '0999_later', '2031-01-01')"
+        database.execute(insert)
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lose, "main.py is missing"),
+        (change, "main.py was changed after it was made"),
+        (tear, "database is damaged"),
+        (another_program, "no database of Izzy's"),
+        (no_database, "no backup of Izzy's"),
+        (newer, "made by another version"),
+    ],
+)
+def test_what_is_no_whole_backup_is_refused_and_nothing_changes(
+    backup: Path, restore: Restore, target: Path, damage: Callable[[Path], None], message: str
+) -> None:
+    damage(backup)
+    before = everything(target)
+    with pytest.raises(BackupFailed, match=message):
+        restore(backup)
+    assert everything(target) == before
+    assert [path.name for path in target.iterdir() if path.is_dir()] == []
+
+
+def test_nothing_is_put_in_place_of_an_izzy_that_runs(
+    backup: Path, restore: Restore, target: Path
+) -> None:
+    held = data_directory_hold(target)
+    with pytest.raises(Running, match="Stop it first"):
+        restore(backup, force=True)
+    assert "izzy.sqlite3" not in everything(target)
+    assert held is not None
+    held.close()
+    restore(backup)
+
+
+def test_none_starts_while_a_backup_is_put_there(target: Path) -> None:
+    with data_directory_alone(target), pytest.raises(CommandError, match="Start again"):
+        data_directory_hold(target)
+    held = data_directory_hold(target)
+    assert held is not None
+    held.close()
