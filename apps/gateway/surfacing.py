@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -27,6 +27,7 @@ from apps.memory.recall.block import (
     shortened,
 )
 from apps.memory.recall.injection import (
+    reasons_of,
     still_shown,
     surfaced_record,
     unread_words,
@@ -48,12 +49,13 @@ class Block:
     """An addition to a program's context: `text` of at most BUDGET_TOKENS estimated tokens, "" when nothing is relevant.
 
     `shown` has an entry `{id, text}` (words of a conversation: with `source`; what is not to be trusted: with `untrusted`) for
-    each line, in their order.
+    each line, in their order. `reasons` say why, by note.
     """
 
     text: str = ""
     tokens: int = 0
     shown: tuple[dict[str, Any], ...] = ()
+    reasons: Mapping[UUID, str] = field(default_factory=dict)
 
 
 def block_for(
@@ -85,7 +87,12 @@ def block_for(
         )
     surfaced = compose(items, standing, now=now, budget=BUDGET_TOKENS - ELEMENT_TOKENS)
     if record:
-        surfaced_record(user_id=user_id, surfaced=surfaced)
+        surfaced_record(
+            user_id=user_id,
+            reasons=reasons_of(surfaced),
+            question=recent_texts[-1] if recent_texts else "",
+            conversation_id=conversation_id,
+        )
     return _framed(surfaced)
 
 
@@ -126,7 +133,7 @@ def _framed(surfaced: Surfaced) -> Block:
         | ({"untrusted": True} if _is_untrusted(item) else {})
         for item in surfaced.items
     )
-    return Block(text, estimate_tokens(text), shown)
+    return Block(text, estimate_tokens(text), shown, reasons_of(surfaced))
 
 
 def _is_untrusted(item: Item) -> bool:

@@ -24,6 +24,7 @@ from .models import (
     MemoryFile,
     MemoryFileRevision,
     MemoryRevision,
+    MemoryUse,
     NoteHandle,
     Origin,
     PurgeReceipt,
@@ -127,6 +128,16 @@ class MemoryEdgeAdmin(ReadOnlyAdmin):
     list_select_related = ("user",)
     search_fields = ("relation", "user__username")
     ordering = ("-created_at",)
+
+
+@admin.register(MemoryUse)
+class MemoryUseAdmin(ReadOnlyAdmin):
+    list_display = ("memory_id", "user", "used_in", "question", "created_at")
+    list_filter = ("used_in", "created_at")
+    list_select_related = ("user",)
+    search_fields = ("user__username",)
+    ordering = ("-created_at",)
+    heavy_fields = ("reason",)
 
 
 @admin.register(NoteHandle)

@@ -13,6 +13,7 @@ from .api.notes import (
     RestoreView,
     SupersedeView,
     UndoView,
+    UsesView,
 )
 
 urlpatterns = [
@@ -29,6 +30,7 @@ urlpatterns = [
     path("memories/<str:memory_id>/", MemoryView.as_view(), name="memory"),
     path("memories/<str:memory_id>/history/", HistoryView.as_view(), name="memory-history"),
     path("memories/<str:memory_id>/restore/", RestoreView.as_view(), name="memory-restore"),
+    path("memories/<str:memory_id>/uses/", UsesView.as_view(), name="memory-uses"),
     path("memories/<str:memory_id>/undo/", UndoView.as_view(), name="memory-undo"),
     path("memories/<str:memory_id>/supersede/", SupersedeView.as_view(), name="memory-supersede"),
     path("memories/<str:memory_id>/accept/", review.AcceptView.as_view(), name="memory-accept"),

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from .pages import bulk, done, files, graph, notes, purges, quality, review, timeline, transfer
+from .pages import bulk, done, files, graph, notes, one, purges, quality, review, timeline, transfer
 
 app_name = "memory"
 
@@ -36,6 +36,10 @@ urlpatterns = [
     path("settings/data/imports/<str:import_id>/cancel/", transfer.cancel, name="import-cancel"),
     path("memory/purges/", purges.receipts, name="receipts"),
     path("memory/purges/<str:receipt_id>/", purges.receipt, name="receipt"),
+    path("memory/<str:memory_id>/", one.note, name="note"),
+    path("memory/<str:memory_id>/save/", one.save, name="save"),
+    path("memory/<str:memory_id>/valid/", one.valid, name="valid"),
+    path("memory/<str:memory_id>/act/", one.act, name="act"),
     path("memory/<str:memory_id>/purge/", purges.note, name="purge"),
     path("memory/<str:memory_id>/review/", review.card, name="review-card"),
     path("memory/<str:memory_id>/accept/", review.accept, name="accept"),

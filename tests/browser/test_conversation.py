@@ -192,6 +192,20 @@ def test_surfaced_memories_can_be_corrected_and_deleted_in_place_and_undone(
     expect(card.get_by_role("button", name="Edit this memory")).to_be_visible()
     assert note_ids(page, "favourite colour") == [note["id"]]
 
+    card.get_by_role("link", name="Open this memory").click()
+    expect(page).to_have_url(f"{server.url}/memory/{note['id']}/")
+    expect(page.get_by_role("heading", name="When it came up")).to_be_visible()
+    expect(page.locator(".one-use").first).to_contain_text("what do you know about my favourite colour?")
+    page.get_by_role("link", name="Edit").click()
+    page.get_by_label("Note", exact=True).fill("My favourite colour is violet.")
+    page.keyboard.press("Control+Enter")
+    expect(page.locator(".one-words")).to_have_text("My favourite colour is violet.")
+    page.get_by_role("button", name="Undo").click()
+    expect(page.locator(".one-words")).to_have_text("My favourite colour is green.")
+    page.locator(".one-use").first.get_by_role("link").click()
+    expect(page.locator(".turn-pointed")).to_contain_text("what do you know about my favourite colour?")
+    expect(page).to_have_url(re.compile(r"/c/[0-9a-f-]{36}/$"))
+
 
 def test_the_memories_of_one_turn_do_not_cover_those_of_the_next(
     server: Server, open_page: Callable[..., Page], someone: StorageState

@@ -30,6 +30,7 @@ print("IDS", json.dumps({{name: str(getattr(hers, name)) for name in hers.__data
 """
 LOOKS: dict[str, list[str]] = {
     "memory/": ["?q=shellfish", "?status=deleted"],
+    "memory/<str:memory_id>/": ["?edit", "?history=all"],
     "memory/timeline/": ["?what=changed", "?day=2020-01-01"],
     "memory/graph/": ["?note={note}", "?q=shellfish"],
     "memory/quality/": ["?show=duplicates", "?show=contradictions", "?show=unused"],

@@ -210,6 +210,7 @@ def test_no_table_of_memory_is_forgotten_by_the_purger() -> None:
         "MemoryRevision",
         "MemoryEdge",
         "NoteHandle",
+        "MemoryUse",
         "DecayCycle",
         *files,
         *cascading,

@@ -27,11 +27,12 @@ from apps.gateway.mcp.approvals import call_wait
 from apps.gateway.mcp.callers import STDIO
 from apps.gateway.models import ClientSession
 from apps.memory.files.services import file_delete, file_write
-from apps.memory.models import Import, MemoryEdge, Origin, PurgeReceipt, Trust
+from apps.memory.models import Import, MemoryEdge, Origin, PurgeReceipt, Trust, UsedIn
 from apps.memory.notes.changes import memory_delete, memory_update
 from apps.memory.notes.creation import memory_create
 from apps.memory.notes.joining import edge_create
 from apps.memory.notes.revisions import Change
+from apps.memory.notes.uses import uses_record
 
 MARK = "xylographicwalrus"
 SECRET = "XYLOGRAPHIC_KEY"
@@ -85,6 +86,12 @@ def make_belongings(owner: User) -> Belongings:
         memory_id=other.pk,
         change=Change(actor=Origin.ASSISTANT, trust=Trust.UNTRUSTED),
         content=f"The {MARK} plays go on Sundays",
+    )
+    uses_record(
+        user_id=owner.pk,
+        reasons={note.pk: f"Has the word {MARK}"},
+        used_in=UsedIn.SURFACED,
+        question=f"What about the {MARK}?",
     )
     ingested = [{"role": "user", "content": f"My shellfish allergy and the {MARK}", "external_id": "m1"}]
     ingestion = messages_ingest(user_id=owner.pk, session="s1", channel="mail", messages=ingested)

@@ -105,6 +105,11 @@ def bodies(route: Route, hers: Belongings) -> list[dict[str, Any]]:
             {"do": what, "notes": note, "tag": "bobs"}
             for what in ("tag", "archive", "delete", "restore")
         ],
+        "memory/<str:memory_id>/act/": [
+            {"do": what, "version": "1"} for what in ("archive", "delete", "restore", "undo")
+        ],
+        "memory/<str:memory_id>/valid/": [{"valid_to": "2020-01-01T10:00"}],
+        "memory/<str:memory_id>/save/": [{f"{note}-content": "bob was here"}],
         "memory/take-back/": [
             {"step": f"undo {note} 0 1"},
             {"step": f"delete {hers.deleted_note} 1 1"},
@@ -239,6 +244,10 @@ def crossings(his: Belongings, hers: Belongings) -> list[tuple[str, str, dict[st
         ("GET", f"/builds/new/?capability={TOOL}&execution={run}", {}),
         ("GET", f"/memory/graph/?note={note}", {}),
         ("GET", f"/memory/merge/?notes={his.note}&notes={note}", {}),
+        ("GET", f"/memory/files/?file={hers.file}", {}),
+        ("GET", f"/settings/data/export/?note={note}", {}),
+        ("GET", f"/settings/data/export/?note={note}&format=markdown", {}),
+        ("GET", f"/api/v1/export/?note={note}", {}),
         ("POST", f"/memory/graph/{his.note}/link/", link),
         ("POST", f"/memory/graph/{his.note}/unlink/{edge}/", {}),
         ("POST", f"/memory/{his.waiting_note}/merge/", {"into": str(note), "content": "x"}),

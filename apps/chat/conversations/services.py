@@ -21,7 +21,7 @@ from apps.core.ids import parse_id
 from apps.core.jobs.leases import RELEASED
 from apps.core.text import clean_text
 from apps.memory.capture.windows import conversation_withdraw, withdrawn_messages
-from apps.memory.models import NoteHandle
+from apps.memory.models import MemoryUse, NoteHandle
 from apps.search.documents import Source
 from apps.search.services import documents_remove
 
@@ -134,6 +134,7 @@ def _slice(user_id: UUID, conversation_id: UUID) -> bool:
         Turn.objects.unscoped().filter(conversation_id=conversation_id),
         NoteHandle.objects.for_user(user_id).filter(conversation_id=conversation_id),
         Follower.objects.unscoped().filter(conversation_id=conversation_id),
+        MemoryUse.objects.owned_by(user_id).filter(conversation_id=conversation_id),
         Conversation.objects.unscoped().filter(id=conversation_id),
         room=SLICE - len(said),
     )

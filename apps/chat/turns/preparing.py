@@ -61,7 +61,7 @@ def turn_prepare(turn_id: UUID) -> Prepared:
         if not turn.by_izzy:
             cycle_advance(user_id=turn.user_id)
         if turn.conversation.use_memory and not turn.by_izzy:
-            surfaced = _surface(turn)
+            surfaced = _surface(turn, message.id)
         with transaction.atomic():
             block = context_block(
                 now=timezone.now(),
@@ -95,7 +95,7 @@ def turn_reload(turn_id: UUID) -> LoopState:
     return _loop_state(turn, preferences_for(turn.user_id), is_new=False)
 
 
-def _surface(turn: Turn) -> Surfaced:
+def _surface(turn: Turn, message_id: UUID) -> Surfaced:
     """The notes worth bringing up that the model does not have before it already, as they read now."""
     newest = _newest_texts(turn.conversation_id)
     # What was brought up earlier, in messages that are still in force and not summed up.
@@ -109,6 +109,7 @@ def _surface(turn: Turn) -> Surfaced:
         list(newest)[::-1],
         exclude_ids=known,
         conversation_id=turn.conversation_id,
+        message_id=message_id,
         now=timezone.now(),
     )
 

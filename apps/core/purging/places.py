@@ -107,6 +107,12 @@ PLACES = (
     ),
     _target("memory.links", "memory.memoryedge relation", Rule.APP, "Links between notes"),
     _target(
+        "memory.uses",
+        "memory.memoryuse question reason",
+        Rule.CLEAN,
+        "When other notes came up",
+    ),
+    _target(
         "memory.windows",
         "memory.capturewindow segments shown gate_reason dropped error",
         Rule.CLEAN,

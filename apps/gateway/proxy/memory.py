@@ -21,9 +21,9 @@ from apps.gateway.models import ClientSession, ProxyTurn
 from apps.gateway.proxy.body import MessagesBody
 from apps.gateway.proxy.words import holds_others_words, last_typed, recent_texts, typed_text
 from apps.gateway.sessions import session_for
-from apps.gateway.surfacing import Block, block_for, shown_notes
+from apps.gateway.surfacing import Block, block_for
 from apps.memory.models import Memory, Status
-from apps.memory.notes.changes import access_record
+from apps.memory.recall.injection import surfaced_record
 
 SESSION_HEADERS = ((b"x-izzy-session", ""), (b"x-claude-code-session-id", "claude-code"))
 """Headers that name a session, and the program whose they are."""
@@ -133,8 +133,12 @@ def turn_store(plan: Plan, block: Block | None) -> None:
     session, now = plan.session, timezone.now()
     if block is not None:
         plan.shown = [*plan.shown, *block.shown]
-        notes = [key for key, _ in shown_notes(block.shown) if key is not None]
-        access_record(user_id=plan.token.user_id, memory_ids=notes)
+        surfaced_record(
+            user_id=plan.token.user_id,
+            reasons=block.reasons,
+            question=plan.texts[-1] if plan.texts else "",
+            conversation_id=plan.conversation_id,
+        )
     if plan.tainted > session.tainted or now - session.updated_at > TOUCH:
         session.tainted, session.updated_at = session.tainted or plan.tainted, now
         session.save(update_fields=["tainted", "updated_at"])

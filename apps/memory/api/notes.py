@@ -34,6 +34,7 @@ from .shapes import (
     RelatedQuery,
     RestoreInput,
     UndoInput,
+    UseOutput,
     VersionOutput,
 )
 
@@ -140,6 +141,15 @@ class HistoryView(NotesView):
     def get(self, request: Request, memory_id: UUID) -> Listed:
         """All versions of a note, newest first."""
         return Listed(selectors.note_history(self.user_id, memory_id), versions_shown)
+
+
+class UsesView(NotesView):
+    """When a note came up."""
+
+    @operation("memories_uses", answer=page_of("UsePage", UseOutput))
+    def get(self, request: Request, memory_id: UUID) -> Any:
+        """The last ten times that a note came up, newest first: beside which question, where, and why."""
+        return selectors.note_uses(self.user_id, self.note(memory_id).pk)
 
 
 def versions_shown(shown: list[Version]) -> list[Beside]:

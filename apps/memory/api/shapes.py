@@ -25,7 +25,16 @@ from apps.core.http.shapes import (
 )
 from apps.core.ids import parse_id
 from apps.core.text import clean_text
-from apps.memory.models import PRIORITY_FLOOR, Kind, OccasionsBy, Origin, Status, Tier, Trust
+from apps.memory.models import (
+    PRIORITY_FLOOR,
+    Kind,
+    OccasionsBy,
+    Origin,
+    Status,
+    Tier,
+    Trust,
+    UsedIn,
+)
 from apps.memory.notes.fields import BULK_LIMIT, MAX_CONTENT_CHARS, TAG, MemoryInput
 from apps.memory.notes.joining import MAX_RELATION_CHARS
 from apps.memory.notes.selectors import MAX_DEPTH, MAX_QUERY_CHARS, ORDERINGS
@@ -73,7 +82,10 @@ class MemoryOutput(Shape):
     created_at: datetime
     updated_at: datetime
     last_accessed: datetime | None
-    access_count: int
+    access_count: int = Field(description="How often a tool answered with it or it was brought up.")
+    use_count: int = Field(
+        description="How often it was brought up or opened; found by a search is no use."
+    )
     deleted_at: datetime | None
 
 
@@ -141,6 +153,17 @@ class VersionOutput(StateOutput):
     valid_to: Moment | None
     priority: float
     superseded_by: UUID | None
+
+
+class UseOutput(Shape):
+    """A time that a note came up."""
+
+    at: datetime = Field(validation_alias="created_at")
+    used_in: UsedIn
+    question: str = Field(description="What it came up beside, cut at 300 characters.")
+    reason: str
+    conversation: UUID | None = Field(validation_alias="conversation_id")
+    message: UUID | None = Field(validation_alias="message_id")
 
 
 class FileVersionOutput(StateOutput):

@@ -27,7 +27,7 @@ from apps.memory.transfer.requests import (
 EXPORTED = {
     (200, TYPES[JSONL]): OpenApiResponse(OpenApiTypes.STR, "A record a line."),
     (200, TYPES[MARKDOWN]): OpenApiResponse(OpenApiTypes.BINARY, "A folder of Markdown files."),
-    (200, "text/markdown"): OpenApiResponse(OpenApiTypes.STR, "One conversation."),
+    (200, "text/markdown"): OpenApiResponse(OpenApiTypes.STR, "One conversation or note."),
 }
 
 
@@ -36,6 +36,7 @@ class ExportQuery(Query):
         "jsonl", description="jsonl: all that there is, without loss; markdown: a zip to read."
     )
     conversation: Id = Field(ABSENT, description="Only this conversation, as Markdown.")
+    note: Id = Field(ABSENT, description="Only this note: as Markdown, or with its past as JSON Lines.")
 
 
 class ImportUpload(ImportInput):
@@ -115,7 +116,9 @@ class ExportView(UserView):
     def get(self, request: Request) -> StreamingHttpResponse:
         """Take everything out: notes with their history and links, files, conversations, capabilities. No secrets, no approvals."""
         query = self.query(ExportQuery)
-        return export_answer(self.user_id, query.format, query.conversation)
+        return export_answer(
+            self.user_id, query.format, conversation=query.conversation, note=query.note
+        )
 
 
 class ImportsView(UserView):

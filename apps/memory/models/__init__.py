@@ -30,6 +30,7 @@ from .notes import (
     MemoryRevision,
 )
 from .receipts import Purged, PurgeReceipt, PurgeState
+from .uses import MemoryUse, UsedIn
 from .windows import CaptureLease, CaptureWindow, GateVerdict, WindowState
 
 __all__ = [
@@ -52,6 +53,7 @@ __all__ = [
     "MemoryFile",
     "MemoryFileRevision",
     "MemoryRevision",
+    "MemoryUse",
     "NoteHandle",
     "OccasionsBy",
     "OccasionsWait",
@@ -65,6 +67,7 @@ __all__ = [
     "Status",
     "Tier",
     "Trust",
+    "UsedIn",
     "WindowState",
     "is_gone",
 ]

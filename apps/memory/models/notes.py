@@ -50,6 +50,9 @@ class Memory(Owned):
 
     `occasions` are phrases that say when it matters: it is brought up by them, and they are never shown as its words.
     From `occasions_due` on the worker does for them what `occasions_wait` says; it has tried `occasions_tries` times.
+
+    `access_count` counts each time that a tool answered with it or it was brought up; `use_count` only that it was brought up
+    or opened: being one of ten results is no use.
     """
 
     content = models.TextField()
@@ -104,6 +107,7 @@ class Memory(Owned):
     updated_at = models.DateTimeField(default=timezone.now)
     last_accessed = models.DateTimeField(null=True, blank=True)
     access_count = models.PositiveIntegerField(default=0)
+    use_count = models.PositiveIntegerField(default=0)
     deleted_at = models.DateTimeField(null=True, blank=True)
 
     everything: ClassVar[models.Manager["Memory"]] = models.Manager()

@@ -18,6 +18,7 @@ from apps.memory.models import (
     Memory,
     MemoryEdge,
     MemoryRevision,
+    MemoryUse,
     NoteHandle,
     Origin,
     Proposal,
@@ -152,6 +153,7 @@ def user_forget(user_id: UUID) -> int:
     MemoryEdge.objects.for_user(user_id).delete()
     MemoryRevision.objects.for_user(user_id).delete()
     NoteHandle.objects.for_user(user_id).delete()
+    MemoryUse.objects.for_user(user_id).delete()
     DecayCycle.objects.filter(user_id=user_id).delete()
     removed, _ = Memory.objects.with_deleted(user_id).delete()
     return removed

@@ -21,11 +21,13 @@ from apps.memory.models import (
     Memory,
     MemoryEdge,
     MemoryRevision,
+    MemoryUse,
     Origin,
     Relation,
     Status,
     Tier,
     Trust,
+    is_gone,
 )
 from apps.memory.models.base import fold
 
@@ -98,6 +100,7 @@ ORDERINGS = {
     "priority": "priority_now",
     "last_accessed": "last_accessed",
     "access_count": "access_count",
+    "use_count": "use_count",
 }
 """Public name of an order -> what it sorts by; a leading minus turns it round."""
 
@@ -260,8 +263,12 @@ def _links(user_id: UUID, level: Collection[UUID], statuses: Collection[str]) ->
 
 def links_of(user_id: UUID, memory_id: UUID) -> QuerySet[MemoryEdge]:
     """The links that start or end at a note, oldest first, to notes that are not deleted."""
-    memory_get(user_id, memory_id)
-    edges = MemoryEdge.objects.owned_by(user_id).filter(Q(source_id=memory_id) | Q(target_id=memory_id))
+    return links_at(memory_get(user_id, memory_id))
+
+
+def links_at(note: Memory) -> QuerySet[MemoryEdge]:
+    """The same of a note that was read already."""
+    edges = MemoryEdge.objects.owned_by(note.user_id).filter(Q(source_id=note.pk) | Q(target_id=note.pk))
     seen = edges.exclude(source__status="deleted").exclude(target__status="deleted")
     return seen.select_related("source", "target").order_by("created_at", "pk")
 
@@ -276,12 +283,34 @@ def open_contradictions(user_id: UUID, *, of: Collection[UUID] | None = None) ->
     return edges.select_related("source", "target").order_by("created_at", "pk")
 
 
+def note_kept(user_id: UUID, memory_id: UUID) -> Memory:
+    """The note with `present`, also one that was deleted and can be restored. Raises NotFound."""
+    notes = Memory.objects.with_deleted(user_id).filter(pk=memory_id).select_related("superseded_by")
+    note = with_present_priority(user_id, notes).first()
+    if note is None or is_gone(note.deleted_at):
+        raise NotFound("There is no note with this id.")
+    return note
+
+
 def note_history(user_id: UUID, memory_id: UUID) -> list[Version]:
     """The versions of a note that are kept, newest first."""
-    note = memory_get(user_id, memory_id)
-    kept = MemoryRevision.objects.owned_by(user_id).filter(memory_id=memory_id).order_by("version")
-    states = [*(row.state for row in kept), note_state(note, current_cycle(user_id))]
-    return versions_kept(note, list(kept), states, created="Saved")
+    return versions_of_note(memory_get(user_id, memory_id))
+
+
+def versions_of_note(
+    note: Memory, *, cycle: int | None = None, newest: int | None = None
+) -> list[Version]:
+    """The same of a note that was read already, deleted or not; with `newest` no more than so many."""
+    rows = MemoryRevision.objects.owned_by(note.user_id).filter(memory_id=note.pk).order_by("-version")
+    kept = list(rows[:newest])[::-1]  # one more than asked for: a version names the change that made it
+    now = current_cycle(note.user_id) if cycle is None else cycle
+    states = [*(row.state for row in kept), note_state(note, now)]
+    return versions_kept(note, kept, states, created="Saved")[:newest]
+
+
+def note_uses(user_id: UUID, memory_id: UUID) -> QuerySet[MemoryUse]:
+    """The newest times that a note came up, newest first."""
+    return MemoryUse.objects.owned_by(user_id).filter(memory_id=memory_id).order_by("-id")
 
 
 def texts_at(user_id: UUID, memory_ids: Sequence[UUID], moment: datetime) -> dict[UUID, str]:

@@ -89,7 +89,16 @@ def list_url(query: str) -> str:
     return f"{reverse('memory:list')}?{query}" if query else reverse("memory:list")
 
 
+def page_url(request: SignedInRequest) -> str:
+    """The page that a form stood on, as it says itself (`page`, `back`): a note's own, the review, or the list as it was filtered."""
+    page, back = request.POST.get("page", ""), request.POST.get("back", "")[:2000]
+    if page == "note":
+        return reverse("memory:note", args=[parse_id(back)])
+    return reverse("memory:review") if page == "review" else list_url(back)
+
+
 @require_POST
+@own_note
 def take_back(request: SignedInRequest) -> HttpResponse:
     """Undo what a line says was done (`step`), and go back to the page it stood on."""
     try:
@@ -98,6 +107,5 @@ def take_back(request: SignedInRequest) -> HttpResponse:
         done_next(request, error.message, failed=True)
     else:
         done_next(request, UNDONE)
-    of_review = request.POST.get("page") == "review"
-    url = reverse("memory:review") if of_review else list_url(request.POST.get("back", "")[:2000])
+    url = page_url(request)
     return HttpResponse(headers={"HX-Redirect": url}) if is_fragment(request) else redirect(url)

@@ -9,6 +9,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from apps.accounts.access import SignedInRequest
 from apps.core.errors import REFUSALS, IzzyError
+from apps.core.ids import parse_id
 from apps.memory.files.selectors import file_get, file_history, files_in
 from apps.memory.files.services import file_delete, file_restore, file_undo, file_update, file_write
 from apps.memory.models import MemoryFile
@@ -22,8 +23,9 @@ DELETED_SHOWN = 20
 
 
 @require_GET
+@own_note
 def files(request: SignedInRequest) -> HttpResponse:
-    """The page: the files by path, and those that can be brought back."""
+    """The page: the files by path, and those that can be brought back; `?file=` shows one with its text."""
     return _page(request, FileForm(prefix="new"))
 
 
@@ -44,11 +46,14 @@ def create(request: SignedInRequest) -> HttpResponse:
 
 def _page(request: SignedInRequest, form: FileForm, status: int = 200) -> HttpResponse:
     user_id = request.user.pk
-    page = Paginator(files_in(user_id).defer("content"), PAGE_SIZE).get_page(request.GET.get("page"))
+    opened, files = request.GET.get("file"), files_in(user_id)
+    files = files.filter(pk=parse_id(opened)) if opened else files.defer("content")
+    page = Paginator(files, PAGE_SIZE).get_page(request.GET.get("page"))
     deleted = MemoryFile.objects.restorable(user_id).defer("content").order_by("-deleted_at")
     context = {
         "nav": "memory",
         "page": page,
+        "opened": bool(opened),
         "deleted": deleted[:DELETED_SHOWN],
         "form": form,
         **done_last(request),

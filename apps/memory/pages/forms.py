@@ -129,6 +129,32 @@ class NoteForm(ServiceForm):
         return given
 
 
+MINUTES = "%Y-%m-%dT%H:%M"
+
+
+def _moment(label: str, help_text: str) -> forms.DateTimeField:
+    widget = forms.DateTimeInput(attrs={"type": "datetime-local", "class": "input"}, format=MINUTES)
+    return forms.DateTimeField(
+        label=label, required=False, widget=widget, help_text=help_text, input_formats=[MINUTES]
+    )
+
+
+class ValidForm(ServiceForm):
+    """Since when and until when a note holds, in the user's time zone; a field that is left as it is changes nothing."""
+
+    valid_from = _moment("Holds from", "Empty: always, as far as is known.")
+    valid_to = _moment("Holds until", "From then on it is not brought up any more.")
+
+    @classmethod
+    def of(cls, note: Memory, entered: QueryDict | None = None) -> "ValidForm":
+        """The form filled with a note's times, or with what was entered of them."""
+        return cls(entered, initial={name: getattr(note, name) for name in cls.base_fields})
+
+    def changes(self) -> dict[str, Any]:
+        """What was changed."""
+        return {name: self.cleaned_data[name] for name in self.changed_data}
+
+
 def _lines(text: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip()]
 
@@ -156,7 +182,7 @@ class FilterForm(forms.Form):
             ("created_at", "Oldest first"),
             ("-updated_at", "Changed lately"),
             ("-importance", "Most important"),
-            ("-access_count", "Most used"),
+            ("-use_count", "Most used"),
             ("-priority", "Strongest"),
             ("priority", "Weakest"),
         ],

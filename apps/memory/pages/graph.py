@@ -18,12 +18,12 @@ from apps.core.ids import parse_id
 from apps.memory.addressing import addressed
 from apps.memory.models import Memory, MemoryEdge, Relation, Status
 from apps.memory.notes.joining import edge_create, edge_delete
-from apps.memory.notes.selectors import NoteFilter, links_of, memories_by_id, memory_get, related_notes
+from apps.memory.notes.selectors import NoteFilter, links_at, memories_by_id, memory_get, related_notes
 from apps.memory.recall.searching import notes_search
 from apps.memory.similarity import NOTES
 from apps.search.selectors import similar
 
-from .done import done_last, done_next, named, own_note
+from .done import done_last, done_next, named, own_note, page_url
 from .drawing import LETTER, Label, Labels, Point, fitted, positions
 from .notes import LEAST_SCORE, rows_of
 
@@ -280,7 +280,8 @@ def graph(request: SignedInRequest) -> HttpResponse:
         "most": MAX_NOTES,
         "any": bool(shown.notes)
         or Memory.objects.for_user(user_id).filter(status=Status.ACTIVE).exists(),
-        **(_around(user_id, chosen) if chosen else {}),
+        **({"row": rows_of(user_id, [(chosen, None)])[0]} if chosen else {}),
+        **(around(user_id, chosen) if chosen else {}),
         **done_last(request),
     }
     if query:
@@ -308,7 +309,7 @@ def link(request: SignedInRequest, memory_id: UUID) -> HttpResponse:
         done_next(request, f"Linked to {named(request.user.pk, [target])}.")
     except REFUSALS as error:
         done_next(request, error.message, failed=True)
-    return redirect(f"{reverse('memory:graph')}?note={memory_id}")
+    return _back(request, memory_id)
 
 
 @require_POST
@@ -317,18 +318,23 @@ def unlink(request: SignedInRequest, memory_id: UUID, edge_id: UUID) -> HttpResp
     """Take a link of a note away."""
     edge_delete(user_id=request.user.pk, source_id=memory_id, edge_id=edge_id)
     done_next(request, "The link is taken away.")
-    return redirect(f"{reverse('memory:graph')}?note={memory_id}")
+    return _back(request, memory_id)
 
 
-def _around(user_id: UUID, chosen: Memory) -> dict[str, Any]:
-    """Context of the chosen note: its card, its links, and notes about the same that it is not linked to."""
+def _back(request: SignedInRequest, memory_id: UUID) -> HttpResponse:
+    """To the page that the form stood on, which is the graph unless it says otherwise."""
+    around_it = f"{reverse('memory:graph')}?note={memory_id}"
+    return redirect(page_url(request) if "page" in request.POST else around_it)
+
+
+def around(user_id: UUID, chosen: Memory) -> dict[str, Any]:
+    """Context of the chosen note: its links, and notes about the same that it is not linked to."""
     links = []
-    for edge in links_of(user_id, chosen.pk)[:MAX_LISTED]:
+    for edge in links_at(chosen)[:MAX_LISTED]:
         words = Words.of(edge.relation, edge.source, edge.target)
         outward = edge.source_id == chosen.pk
         other = edge.target if outward else edge.source
         links.append(Neighbour(words.forth if outward else words.back, other, edge.pk))
-    (row,) = rows_of(user_id, [(chosen, None)])
     like_it: list[Memory] = []
     if chosen.status == Status.ACTIVE:
         linked = {chosen.pk, *(near.note.pk for near in links)}
@@ -338,7 +344,6 @@ def _around(user_id: UUID, chosen: Memory) -> dict[str, Any]:
         like_it = [notes[key] for key in ids if key in notes and notes[key].status == Status.ACTIVE]
     return {
         "chosen": chosen,
-        "row": row,
         "links": links,
         "like_it": like_it[:LIKE_IT_AT_MOST],
         "relations": CHOICES,

@@ -31,7 +31,7 @@ from apps.memory.notes.undoing import steps_take, versions_of
 from apps.memory.similarity import NOTES, says_the_same
 from apps.search.selectors import similar, similar_prepare
 
-from .done import done_last, done_next, is_fragment, named, own_note, plain_breaks, with_steps
+from .done import done_last, done_next, is_fragment, named, own_note, page_url, plain_breaks, with_steps
 
 PAGE_SIZE = 20
 CONTRADICTIONS_SHOWN = 20
@@ -197,9 +197,11 @@ def settle(request: SignedInRequest, edge_id: UUID) -> HttpResponse:
     if is_fragment(request) and reverse("memory:review") in request.headers.get("HX-Current-URL", ""):
         return render(request, "memory/review/_settled.html", {"text": text, "steps": steps})
     done_next(request, text, steps)
-    if is_fragment(request):
-        return HttpResponse(headers={"HX-Redirect": reverse("memory:list")})
-    return redirect("memory:review")
+    if "page" in request.POST:
+        url = page_url(request)
+    else:
+        url = reverse("memory:list" if is_fragment(request) else "memory:review")
+    return HttpResponse(headers={"HX-Redirect": url}) if is_fragment(request) else redirect(url)
 
 
 def _card(request: SignedInRequest, key: UUID, *, problem: str = "", **more: Any) -> HttpResponse:

@@ -86,12 +86,14 @@ def data(request: SignedInRequest) -> HttpResponse:
 
 @require_GET
 def export(request: SignedInRequest) -> HttpResponseBase:
-    """The file that is taken out; with `conversation` that one as Markdown."""
-    asked, conversation = request.GET.get("format", JSONL), request.GET.get("conversation")
+    """The file that is taken out; with `conversation` that one as Markdown, with `note` that one."""
+    asked = request.GET.get("format", JSONL)
+    chosen = {name: request.GET[name] for name in ("conversation", "note") if request.GET.get(name)}
     if asked not in TYPES:
         raise Http404("There is no such format.")
     try:
-        return export_answer(request.user.pk, asked, parse_id(conversation) if conversation else None)
+        ids = {name: parse_id(value) for name, value in chosen.items()}
+        return export_answer(request.user.pk, asked, **ids)
     except NotFound as error:
         raise Http404(error.message) from error
 

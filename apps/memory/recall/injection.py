@@ -12,9 +12,10 @@ from django.utils import timezone
 
 from apps.core.ids import parse_id
 from apps.core.text import estimate_tokens
-from apps.memory.models import CaptureWindow, Memory, Status, Trust, WindowState
+from apps.memory.models import CaptureWindow, Memory, Status, Trust, UsedIn, WindowState
 from apps.memory.notes.changes import access_record
 from apps.memory.notes.selectors import memories_by_id, standing_notes
+from apps.memory.notes.uses import uses_record
 from apps.memory.similarity import NOTES
 from apps.search.documents import Hit, Scope, Source
 from apps.search.proactive.recall import recall
@@ -53,14 +54,15 @@ def surface(
     *,
     exclude_ids: Collection[UUID] = (),
     conversation_id: UUID | None = None,
+    message_id: UUID | None = None,
     now: datetime | None = None,
 ) -> Surfaced:
     """The notes worth bringing up before answering; nothing rather than noise.
 
     `recent_texts` are the conversation's newest messages, oldest first; the last three count, those before the newest
     as far as it leans on them. Standing notes come first, whatever it says. `exclude_ids` are the notes that this
-    conversation has been shown, and messages: what others than `conversation_id` hold unread is brought up too. Records the
-    access of what it returns, so call it once per turn, inside `in_db`.
+    conversation has been shown, and messages: what others than `conversation_id` hold unread is brought up too. Records that
+    what it returns was brought up beside the message `message_id`, so call it once per turn, inside `in_db`.
     """
     now = now or timezone.now()
     standing, items = worth_bringing_up(user_id, recent_texts, exclude_ids=exclude_ids, now=now)
@@ -69,7 +71,13 @@ def surface(
     if not items and not standing:
         return Surfaced()
     surfaced = composed_in(user_id, conversation_id, items, first=standing, now=now)
-    surfaced_record(user_id=user_id, surfaced=surfaced)
+    surfaced_record(
+        user_id=user_id,
+        reasons=reasons_of(surfaced),
+        question=recent_texts[-1] if recent_texts else "",
+        conversation_id=conversation_id,
+        message_id=message_id,
+    )
     return surfaced
 
 
@@ -122,10 +130,29 @@ def unread_words(
     return [SurfacedWords(hit, shortened(hit.text, NOTE_TOKENS), hit.score) for hit in hits]
 
 
-def surfaced_record(*, user_id: UUID, surfaced: Surfaced) -> None:
-    """Notes that these notes were brought up."""
-    notes = (item.id for item in surfaced.items if isinstance(item, SurfacedNote))
-    access_record(user_id=user_id, memory_ids=list(notes))
+def reasons_of(surfaced: Surfaced) -> dict[UUID, str]:
+    """By note that was brought up, the sentence that says why."""
+    return {item.id: item.reason for item in surfaced.items if isinstance(item, SurfacedNote)}
+
+
+def surfaced_record(
+    *,
+    user_id: UUID,
+    reasons: Mapping[UUID, str],
+    question: str,
+    conversation_id: UUID | None = None,
+    message_id: UUID | None = None,
+) -> None:
+    """Keeps that these notes were brought up beside a question, and why."""
+    access_record(user_id=user_id, memory_ids=reasons)
+    uses_record(
+        user_id=user_id,
+        reasons=reasons,
+        used_in=UsedIn.SURFACED,
+        question=question,
+        conversation_id=conversation_id,
+        message_id=message_id,
+    )
 
 
 def still_shown(

@@ -12,14 +12,15 @@ from apps.core.errors import NotFound
 from apps.core.http.shapes import clean_time
 from apps.core.ids import note_id, parse_id
 from apps.core.text import clean_text, truncated
-from apps.memory.models import Memory, Status, Trust
+from apps.memory.models import Memory, Status, Trust, UsedIn
 from apps.memory.models import Tier as NoteTier
 from apps.memory.notes.changes import access_record
 from apps.memory.notes.fields import MAX_CATEGORY_CHARS, MAX_TAG_CHARS, MAX_TAGS, clean_category
 from apps.memory.notes.revisions import BY_ASSISTANT, BY_PROGRAM, Change
 from apps.memory.notes.selectors import MAX_DEPTH, NoteFilter, related_notes, texts_at
+from apps.memory.notes.uses import uses_record
 from apps.memory.recall.block import is_handle, notes_by_handle
-from apps.memory.recall.injection import unread_scope
+from apps.memory.recall.injection import THRESHOLD, unread_scope
 from apps.memory.recall.keywords import MAX_KEYWORD_CHARS, MAX_KEYWORDS, memory_recall
 from apps.memory.recall.searching import notes_search, untrusted_among
 from apps.memory.similarity import NOTES
@@ -110,6 +111,15 @@ def memory_search(context: ToolContext, arguments: Search) -> ToolOutput:
     found = [item for item in found if item["score"] >= arguments.threshold][:top_k]
     shown = [parse_id(item["note_id"]) for item in found if item["note_id"]]
     access_record(user_id=user_id, memory_ids=shown)
+    if shown and found[0]["note_id"] and found[0]["score"] >= THRESHOLD:
+        uses_record(
+            user_id=user_id,
+            reasons={shown[0]: found[0]["reason"]},
+            used_in=UsedIn.SEARCHED,
+            question=query,
+            conversation_id=context.conversation_id,
+            message_id=context.message_id,
+        )
     return ToolOutput(found, untrusted=any(item.get("untrusted") for item in found))
 
 

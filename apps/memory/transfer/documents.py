@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator
 from uuid import UUID
 
+from django.db.models import QuerySet
 from django.db.models.functions import Substr
 
 from apps.core.transfer import Document, file_name, front_matter, pages
@@ -13,9 +14,9 @@ from apps.memory.models import Memory, MemoryEdge, MemoryFile
 TITLE_CHARS = 200
 
 
-def note_documents(user_id: UUID) -> Iterator[Document]:
-    """Each note: what is known of it in front of its text, its links behind it."""
-    notes = Memory.objects.for_user(user_id)
+def note_documents(user_id: UUID, notes: QuerySet[Memory] | None = None) -> Iterator[Document]:
+    """Each note, or each of these: what is known of it in front of its text, its links behind it."""
+    notes = Memory.objects.for_user(user_id) if notes is None else notes
     edges = MemoryEdge.objects.for_user(user_id).filter(target__deleted_at=None)
     for page in pages(notes):
         links: dict[UUID, list[tuple[str, UUID]]] = defaultdict(list)

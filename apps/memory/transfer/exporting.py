@@ -2,15 +2,21 @@
 
 import json
 import zipfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from apps.core.db.pool import in_db
-from apps.core.transfer import Document, groups, record_groups
+from django.db.models import QuerySet
 
+from apps.core.db.pool import in_db
+from apps.core.transfer import Document, Row, groups, record_groups
+from apps.memory.models import Memory
+from apps.memory.notes.selectors import memory_get
+
+from .documents import note_documents
 from .lines import NAME, VERSION
+from .note_records import note_rows
 
 CHUNK = 65_536
 OLDEST, NEWEST = datetime(1980, 1, 1, tzinfo=UTC), datetime(2107, 12, 31, tzinfo=UTC)  # of a zip
@@ -19,12 +25,30 @@ OLDEST, NEWEST = datetime(1980, 1, 1, tzinfo=UTC), datetime(2107, 12, 31, tzinfo
 def export_lines(user_id: UUID) -> Iterator[bytes]:
     """The records of a user, a line of JSON each: a manifest, the rows of each app, and the end with how many there are. The same
     state gives the same bytes."""
+    return _lines(row for group in groups() for row in (group.rows(user_id) if group.rows else ()))
+
+
+def note_lines(user_id: UUID, memory_id: UUID) -> Iterator[bytes]:
+    """One note with what it was before, as such a file, which another Izzy takes in. NotFound."""
+    return _lines(note_rows(user_id, _chosen(user_id, memory_id)))
+
+
+def note_markdown(user_id: UUID, memory_id: UUID) -> Document:
+    """One note as Markdown, as it stands in the folder of an export. NotFound."""
+    (document,) = note_documents(user_id, _chosen(user_id, memory_id))
+    return document
+
+
+def _chosen(user_id: UUID, memory_id: UUID) -> QuerySet[Memory]:
+    return Memory.objects.owned_by(user_id).filter(pk=memory_get(user_id, memory_id).pk)
+
+
+def _lines(rows: Iterable[Row]) -> Iterator[bytes]:
     counts: dict[str, int] = {}
     yield _line({"type": "manifest", "format": NAME, "version": VERSION})
-    for group in groups():
-        for row in group.rows(user_id) if group.rows else ():
-            counts[row["type"]] = counts.get(row["type"], 0) + 1
-            yield _line(row)
+    for row in rows:
+        counts[row["type"]] = counts.get(row["type"], 0) + 1
+        yield _line(row)
     yield _line({"type": "end", "counts": counts})
 
 

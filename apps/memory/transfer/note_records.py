@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Annotated, Literal
 from uuid import UUID
 
+from django.db.models import QuerySet
 from pydantic import Field
 
 from apps.core.http.shapes import Lax, text
@@ -77,6 +78,7 @@ class NoteRecord(RecordInput):
     updated_at: RecordTime | None = None
     last_accessed: RecordTime | None = None
     access_count: int = Field(0, ge=0, le=2**31 - 1)
+    use_count: int = Field(0, ge=0, le=2**31 - 1)
 
 
 class StateRecord(RecordInput):
@@ -121,12 +123,12 @@ class RevisionRecord(RecordInput):
     created_at: RecordTime
 
 
-def note_rows(user_id: UUID) -> Iterator[Row]:
-    """The decay clock, and each note with its revisions behind it; deleted notes are left out."""
+def note_rows(user_id: UUID, chosen: QuerySet[Memory] | None = None) -> Iterator[Row]:
+    """The decay clock, and each note, or each `chosen` one, with its revisions behind it; deleted notes are left out."""
     cycle = current_cycle(user_id)
     yield {"type": "decay", "cycle": cycle}
     revisions = MemoryRevision.objects.for_user(user_id)
-    for notes in pages(Memory.objects.for_user(user_id)):
+    for notes in pages(Memory.objects.for_user(user_id) if chosen is None else chosen):
         kept = _kept(
             user_id, [key for note in notes for key in (note.superseded_by_id, note.proposed_target_id)]
         )
@@ -175,6 +177,7 @@ def note_row(note: Memory, cycle: int, kept: Collection[UUID]) -> Row:
         "updated_at": moment(note.updated_at),
         "last_accessed": moment(note.last_accessed),
         "access_count": note.access_count,
+        "use_count": note.use_count,
     }
 
 

@@ -297,6 +297,7 @@ def _note(
         updated_at=record.updated_at or created,
         last_accessed=record.last_accessed,
         access_count=record.access_count,
+        use_count=record.use_count,
         **values,
         **folded(values),
     )

@@ -12,11 +12,15 @@ from pydantic import Field
 
 from apps.core.errors import InvalidInput
 from apps.core.http.shapes import Lax, OpenInput
+from apps.core.ids import note_id
+from apps.core.transfer import Document
 from apps.memory.models import Import
 from apps.memory.transfer.exporting import (
     conversation_export,
     export_lines,
     export_markdown,
+    note_lines,
+    note_markdown,
     streamed,
 )
 from apps.memory.transfer.jobs import import_create
@@ -43,16 +47,26 @@ class ImportInput(OpenInput):
     )
 
 
-def export_answer(user_id: UUID, format: str, conversation: UUID | None = None) -> StreamingHttpResponse:
-    """The file, as it is made. NotFound for a conversation that is not the user's."""
+def export_answer(
+    user_id: UUID, format: str, *, conversation: UUID | None = None, note: UUID | None = None
+) -> StreamingHttpResponse:
+    """The file, as it is made: of everything, of one conversation (Markdown in either format), or of one note. NotFound for what
+    is not the user's."""
     name = f"izzy-{timezone.localdate():%Y-%m-%d}"
+    if note is not None and format == JSONL:
+        return _download(note_lines(user_id, note), TYPES[JSONL], f"{note_id(note)}.jsonl")
+    if note is not None:
+        return _document(note_markdown(user_id, note))
     if conversation is not None:
-        document = conversation_export(user_id, conversation)
-        parts = (part.encode() for part in document.parts)
-        return _download(parts, "text/markdown; charset=utf-8", document.path.rpartition("/")[2])
+        return _document(conversation_export(user_id, conversation))
     if format == MARKDOWN:
         return _download(export_markdown(user_id), TYPES[MARKDOWN], f"{name}-markdown.zip")
     return _download(export_lines(user_id), TYPES[JSONL], f"{name}.jsonl")
+
+
+def _document(document: Document) -> StreamingHttpResponse:
+    parts = (part.encode() for part in document.parts)
+    return _download(parts, "text/markdown; charset=utf-8", document.path.rpartition("/")[2])
 
 
 class Download(StreamingHttpResponse):

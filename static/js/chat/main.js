@@ -2,6 +2,7 @@
 import { toast, toastError } from "../core/toasts.js";
 import { uuid } from "../core/ids.js";
 import { Announcer } from "./announcer.js";
+import { point, takeMessageFromUrl, turnWith } from "./at-message.js";
 import { Composer } from "./composer.js";
 import { Outbox } from "./drafts.js";
 import { conversationInUrl, setUrl, SidebarLinks } from "./history.js";
@@ -152,19 +153,39 @@ export class ChatPage {
   #showSnapshot(frame) {
     this.show(fromSnapshot(frame));
     this.around.showEarlier(frame.messages.length >= SNAPSHOT_MESSAGES);
+    const wanted = takeMessageFromUrl();
+    if (wanted) this.#goTo(wanted);
   }
 
+  /** Scrolls to a message, however far back it is. */
+  async #goTo(id) {
+    const { state } = this;
+    let turn = turnWith(state, id);
+    while (!turn && this.around.hasEarlier && (await this.#loadEarlier())) turn = turnWith(state, id);
+    if (state !== this.state) return;
+    const element = turn && this.log.viewOf(turn)?.element;
+    if (!element) {
+      toast("That message is no longer there.");
+      return;
+    }
+    this.scroll.toElement(element);
+    point(element);
+  }
+
+  /** False where nothing came. */
   async #loadEarlier() {
     const { state } = this;
     const first = state.turns.map((turn) => turn.user?.id ?? turn.messages[0]).find(Boolean);
     try {
       const page = await api("GET", `/api/v1/conversations/${state.conversation}/messages/?before=${first}`);
-      if (state !== this.state) return;
+      if (state !== this.state) return false;
       prependEarlier(state, page.results);
       this.around.showEarlier(page.next !== null);
       this.scroll.holding(() => this.log.drawAll(state));
+      return page.results.length > 0;
     } catch (error) {
       toastError(error);
+      return false;
     }
   }
 

@@ -1,7 +1,7 @@
 // A note on the chat page: read, corrected, deleted and brought back on the spot, through REST.
 import { addressed } from "../core/addressing.js";
 import { api } from "../core/api.js";
-import { h, iconButton } from "../core/dom.js";
+import { h, icon, iconButton } from "../core/dom.js";
 import { toastError } from "../core/toasts.js";
 
 const path = (item, rest = "") => `/api/v1/memories/${encodeURIComponent(item.id ?? item.note_id)}/${rest}`;
@@ -23,8 +23,9 @@ export class MemoryCard {
   }
 
   read(note = null) {
-    const tools = h("div", { class: "memory-tools" }, iconButton("edit", "Edit this memory", () => this.edit()), iconButton("trash", "Delete this memory", () => this.remove()));
-    this.element.replaceChildren(h("p", { class: "memory-text" }, addressed(this.text)), reasonLine(this.item), h("div", { class: "memory-foot" }, note ?? this.#mark(), tools));
+    const open = h("a", { class: "btn btn-quiet btn-icon btn-small", href: `/memory/${encodeURIComponent(this.item.id ?? this.item.note_id)}/`, "aria-label": "Open this memory", title: "Its page" }, icon("right"));
+    const tools = h("div", { class: "memory-tools" }, open, iconButton("edit", "Edit this memory", () => this.edit()), iconButton("trash", "Delete this memory", () => this.remove()));
+    this.element.replaceChildren(h("p", { class: "memory-text", dir: "auto" }, addressed(this.text)), reasonLine(this.item), h("div", { class: "memory-foot" }, note ?? this.#mark(), tools));
   }
 
   #mark() {

@@ -41,6 +41,15 @@ export class ScrollKeeper {
     this.#showButton();
   }
 
+  /** What somebody came for stands at the top; new text does not take the reader away from it. */
+  toElement(element) {
+    this.#following = false;
+    this.#atStart = false;
+    element.scrollIntoView({ block: "start" });
+    this.#lastTop = this.scroller.scrollTop;
+    this.#showButton();
+  }
+
   /** Where nothing has been said yet, the page is read from its top. */
   toStart() {
     this.#atStart = true;

@@ -38,6 +38,10 @@ export class Surroundings {
     if (conversation) window.htmx?.ajax("GET", `/grants/?conversation=${conversation}`, { target: "#grants", swap: "outerHTML" });
   }
 
+  get hasEarlier() {
+    return !byId("earlier").hidden;
+  }
+
   showEarlier(more) {
     byId("earlier").hidden = !more;
   }

@@ -1,0 +1,203 @@
+"""A note's own page: what it says, where it is from, when it came up, what it was, what it hangs together with."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from uuid import UUID
+
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET, require_POST
+
+from apps.accounts.access import SignedInRequest
+from apps.core.errors import REFUSALS, IzzyError
+from apps.core.purging.places import SourceText, purge_parts
+from apps.core.registries import owners
+from apps.memory.addressing import addressed
+from apps.memory.models import Memory, MemoryFile, MemoryUse, Status
+from apps.memory.models.base import fold
+from apps.memory.notes.changes import memory_archive, memory_delete, memory_update
+from apps.memory.notes.history import steps_of
+from apps.memory.notes.selectors import (
+    current_cycle,
+    memory_get,
+    note_kept,
+    note_uses,
+    open_contradictions,
+    versions_of_note,
+)
+from apps.memory.notes.undoing import memory_restore, memory_undo
+from apps.memory.notes.uses import KEPT, note_opened
+from apps.search.documents import Scope, Source
+from apps.search.selectors import similar
+
+from .decay import curve_of
+from .done import done_last, done_next, is_fragment, named, own_note, version_asked, with_steps
+from .forms import NoteForm, ValidForm
+from .graph import around
+
+VERSIONS_SHOWN = 10
+FILES_SHOWN = 5
+FILES_LOOKED_AT = 10
+REPLACED_SHOWN = 20
+LOOKED_FOR_CHARS = 1000
+"""As much of a note's text is looked for among the files."""
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A time that the note came up, and the message beside which it did, where that is there still."""
+
+    row: MemoryUse
+    message: SourceText | None
+    conversation: bool
+
+
+@require_GET
+@own_note
+def note(request: SignedInRequest, memory_id: UUID) -> HttpResponse:
+    """The page; `?edit` with the form in the place of the text, `?history=all` with every version that is kept."""
+    editing = "edit" in request.GET
+    found = note_kept(request.user.pk, memory_id)
+    if not editing and not is_fragment(request):
+        note_opened(user_id=request.user.pk, memory_id=memory_id)
+    form = NoteForm.of(found) if editing and found.status != Status.DELETED else None
+    return note_page(request, found, form=form)
+
+
+def note_page(
+    request: SignedInRequest,
+    note: Memory,
+    *,
+    form: NoteForm | None = None,
+    valid: ValidForm | None = None,
+    problem: str = "",
+) -> HttpResponse:
+    """The page with a form that has mistakes, or what could not be done (422)."""
+    user_id = request.user.pk
+    newest = None if request.GET.get("history") == "all" else VERSIONS_SHOWN
+    cycle = current_cycle(user_id)
+    versions = versions_of_note(note, cycle=cycle, newest=newest)
+    uses = list(note_uses(user_id, note.pk)[:KEPT])
+    messages = _messages(user_id, [note.source_message_id, *(use.message_id for use in uses)])
+    deleted = note.status == Status.DELETED
+    wrong = bool(problem or (form and form.errors) or (valid and valid.errors))
+    context = {
+        "nav": "memory",
+        "note": note,
+        "form": form,
+        "valid": valid or ValidForm.of(note),
+        "problem": problem,
+        "curve": curve_of(note, cycle),
+        "source": messages.get(note.source_message_id) if note.source_message_id else None,
+        "source_conversation": _there(user_id, note.source_conversation_id),
+        "uses": _uses(user_id, uses, messages),
+        "steps": steps_of(versions, addressed) if versions else [],
+        "more_versions": newest is not None and versions[-1].version > 1,
+        "contradictions": [] if deleted else list(open_contradictions(user_id, of=[note.pk])),
+        "replaces": list(
+            Memory.objects.owned_by(user_id)
+            .filter(superseded_by=note.pk)
+            .order_by("-updated_at")[:REPLACED_SHOWN]
+        ),
+        "files": [] if deleted else _files(user_id, note),
+        **({} if deleted else around(user_id, note)),
+        **done_last(request),
+    }
+    return render(request, "memory/one/page.html", context, status=422 if wrong else 200)
+
+
+def _messages(user_id: UUID, ids: Sequence[UUID | None]) -> Mapping[UUID, SourceText]:
+    """The messages among these that are there still, by their ids."""
+    wanted = set(filter(None, ids))
+    if not wanted:
+        return {}
+    return {text.id: text for part in purge_parts.values() for text in part.messages(user_id, wanted)}
+
+
+def _there(user_id: UUID, conversation_id: UUID | None) -> bool:
+    return conversation_id is not None and owners["conversation"](user_id, conversation_id)
+
+
+def _uses(user_id: UUID, rows: Sequence[MemoryUse], messages: Mapping[UUID, SourceText]) -> list[Use]:
+    found = [(row, messages.get(row.message_id) if row.message_id else None) for row in rows]
+    others = {row.conversation_id for row, message in found if message is None and row.conversation_id}
+    there = {key for key in others if key and _there(user_id, key)}
+    return [Use(row, message, row.conversation_id in there) for row, message in found]
+
+
+def _files(user_id: UUID, note: Memory) -> list[MemoryFile]:
+    """The files in which the note's text stands, word for word."""
+    scope = Scope(sources=frozenset({Source.FILE}))
+    near = similar(user_id, note.content[:LOOKED_FOR_CHARS], top_k=FILES_LOOKED_AT, scope=scope)
+    rows = MemoryFile.objects.owned_by(user_id).in_bulk([key for key, _ in near]) if near else {}
+    said = " ".join(fold(note.content).split())
+    files = (rows[key] for key, _ in near if key in rows)
+    return [file for file in files if said in " ".join(fold(file.content).split())][:FILES_SHOWN]
+
+
+@require_POST
+@own_note
+def save(request: SignedInRequest, memory_id: UUID) -> HttpResponse:
+    """Save what was entered of a note; 422 and the page with the form where that has mistakes."""
+    note = memory_get(request.user.pk, memory_id)
+    form = NoteForm.of(note, request.POST)
+    if not form.is_valid():
+        return note_page(request, note, form=form)
+    work = partial(memory_update, user_id=request.user.pk, memory_id=memory_id, **form.changes())
+    try:
+        return _done(request, memory_id, work, "Saved.")
+    except REFUSALS as error:
+        form.add_failure(error)
+        return note_page(request, note, form=form)
+
+
+@require_POST
+@own_note
+def valid(request: SignedInRequest, memory_id: UUID) -> HttpResponse:
+    """Set since when and until when a note holds."""
+    note = note_kept(request.user.pk, memory_id)
+    form = ValidForm.of(note, request.POST)
+    if not form.is_valid():
+        return note_page(request, note, valid=form)
+    work = partial(memory_update, user_id=request.user.pk, memory_id=memory_id, **form.changes())
+    try:
+        return _done(request, memory_id, work, "Changed when it holds.")
+    except REFUSALS as error:
+        form.add_failure(error)
+        return note_page(request, note, valid=form)
+
+
+ACTS: dict[str, tuple[Callable[..., Memory], str]] = {
+    "archive": (memory_archive, "Archived {}."),
+    "delete": (memory_delete, "Deleted {}. It can be brought back for 30 days."),
+    "restore": (memory_restore, "Brought back {}."),
+}
+
+
+@require_POST
+@own_note
+def act(request: SignedInRequest, memory_id: UUID) -> HttpResponse:
+    """`do` is one of ACTS, or `undo` with a `version`; back to the page, which says what was done and offers to undo it."""
+    user_id, wanted = request.user.pk, request.POST.get("do", "")
+    note = note_kept(user_id, memory_id)
+    if wanted == "undo":
+        version = version_asked(request)
+        work, words = partial(memory_undo, version=version), f"Went back to version {version}."
+    elif wanted in ACTS:
+        work, words = ACTS[wanted]  # type: ignore[assignment]
+    else:
+        return note_page(request, note, problem="Choose what to do with the memory.")
+    try:
+        change = partial(work, user_id=user_id, memory_id=memory_id)
+        return _done(request, memory_id, change, words.format(named(user_id, [memory_id])))
+    except IzzyError as error:
+        return note_page(request, note, problem=error.message)
+
+
+def _done(
+    request: SignedInRequest, memory_id: UUID, work: Callable[[], Memory], said: str
+) -> HttpResponse:
+    _, steps = with_steps(request.user.pk, [memory_id], work)
+    done_next(request, said if steps else "Nothing differs from what it was.", steps)
+    return redirect("memory:note", memory_id=memory_id)
