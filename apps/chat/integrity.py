@@ -26,7 +26,7 @@ from apps.chat.models import (
 from apps.chat.turns.store import turn_close
 from apps.core.integrity import Check, Finding, disposable, integrity_checks, row_name
 from apps.memory.capture.windows import conversation_withdraw
-from apps.memory.models import CaptureWindow, NoteHandle, WindowState
+from apps.memory.models import CaptureWindow, MemoryUse, NoteHandle, WindowState
 from apps.search.documents import Document, Source
 from apps.search.integrity import Indexed, indexed
 
@@ -211,7 +211,7 @@ Kept = tuple[type[models.Model], str, Callable[[Sequence[UUID]], None]]
 def _orphans(user_id: UUID | None) -> Iterator[Finding]:
     """Rows that other apps keep by the id of a conversation or turn, and that go with it."""
     there = Conversation._base_manager.filter(pk=OuterRef("conversation_id"))
-    for model in (NoteHandle, ToolGrant, Follower):
+    for model in (NoteHandle, MemoryUse, ToolGrant, Follower):
         lost = _rows(model, user_id).filter(~Exists(there), conversation_id__isnull=False)
         for key, owner in _keys(lost):
             yield _orphan(

@@ -232,4 +232,7 @@ integrity_checks.register(
     "memory: windows", Check("What waits to be read can be read", _windows, _windows_fix)
 )
 integrity_checks.register("memory: uploads", Check("Imports have their files", _uploads, _uploads_fix))
-disposable |= {"memory.MemoryEdge", "memory.NoteHandle", "memory.DecayCycle", "memory.CaptureLease"}
+disposable |= {
+    *("memory.MemoryEdge", "memory.NoteHandle", "memory.MemoryUse"),
+    *("memory.DecayCycle", "memory.CaptureLease"),
+}
