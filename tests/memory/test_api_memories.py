@@ -8,7 +8,8 @@ from django.test import Client
 from django.utils.dateparse import parse_datetime
 
 from apps.accounts.models import User
-from apps.memory.api.shapes import MemoryOutput, RelatedOutput, VersionOutput
+from apps.memory.api.history_shapes import VersionOutput
+from apps.memory.api.shapes import MemoryOutput, RelatedOutput
 from apps.memory.models import Memory
 from apps.memory.notes.changes import cycle_advance
 from apps.memory.notes.joining import edge_create

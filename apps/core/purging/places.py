@@ -22,8 +22,7 @@ from apps.core.registries import Registry
 from apps.core.text import truncated
 
 EXCERPT = 300
-# The path of foreign keys to the user where it is no `user_id`.
-_OWNERS = {"chat.turnevent": "conversation__user_id"}
+_OWNERS = {"chat.turnevent": "conversation__user_id"}  # the path to the user where it is no `user_id`
 
 
 class Rule(Enum):
@@ -106,12 +105,7 @@ PLACES = (
         subject="file_id",
     ),
     _target("memory.links", "memory.memoryedge relation", Rule.APP, "Links between notes"),
-    _target(
-        "memory.uses",
-        "memory.memoryuse question reason",
-        Rule.CLEAN,
-        "When other notes came up",
-    ),
+    _target("memory.uses", "memory.memoryuse question reason", Rule.CLEAN, "When notes came up"),
     _target(
         "memory.windows",
         "memory.capturewindow segments shown gate_reason dropped error",

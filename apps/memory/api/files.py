@@ -17,8 +17,9 @@ from apps.memory.files.services import file_restore, file_undo
 from apps.memory.files.texts import ROOT, clean_path
 from apps.memory.models import MemoryFile, Origin, Trust
 
+from .history_shapes import FileVersionOutput
 from .notes import NotesView, version_wanted, versions_shown
-from .shapes import FileVersionOutput, RestoreInput, UndoInput
+from .shapes import RestoreInput, UndoInput
 
 OLDER: dict[str, Any] = {"deprecated": True}
 

@@ -22,6 +22,7 @@ from apps.memory.notes.revisions import Change
 from apps.memory.notes.selectors import NoteFilter
 from apps.memory.notes.undoing import memory_restore, memory_undo
 
+from .history_shapes import UseOutput, VersionOutput
 from .shapes import (
     EdgeInput,
     EdgeOutput,
@@ -34,8 +35,6 @@ from .shapes import (
     RelatedQuery,
     RestoreInput,
     UndoInput,
-    UseOutput,
-    VersionOutput,
 )
 
 
