@@ -8,6 +8,7 @@ app_name = "memory"
 
 urlpatterns = [
     path("memory/", notes.memories, name="list"),
+    path("memory/tags/", notes.tags, name="tags"),
     path("memory/new/", notes.create, name="create"),
     path("memory/passages/retry/", notes.retry, name="capture-retry"),
     path("memory/merge/", bulk.merge, name="merge"),

@@ -105,6 +105,9 @@ class MemoriesQuery(Query):
     category: str = ABSENT
     status: Status = Field(ABSENT, description="Default: all but deleted.")
     source: Origin = Field(ABSENT, description="Where notes came from.")
+    trust: Trust = Field(ABSENT, description="Whose words they repeat.")
+    since: TimeParameter = Field(ABSENT, description="Saved at this time or later.")
+    until: TimeParameter = Field(ABSENT, description="Saved before this time.")
     as_of: TimeParameter = Field(ABSENT, description="What held at this time, as it read then.")
     ordering: Literal[tuple(sign + name for name in ORDERINGS for sign in ("", "-"))] = Field(  # type: ignore[valid-type]
         ABSENT, description="Default: -created_at."

@@ -1,7 +1,8 @@
 """Reads of a user's notes: single ones, lists, links, history, figures. Synchronous: from async code call through
 `apps.core.db.pool.in_db`."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -109,6 +110,7 @@ _CHOICES: dict[str, tuple[str, tuple[str, ...]]] = {
     "kind": ("kind", tuple(Kind.values)),
     "status": ("status", tuple(Status.values)),
     "source": ("origin", tuple(Origin.values)),
+    "trust": ("trust", tuple(Trust.values)),
 }
 
 
@@ -116,8 +118,8 @@ _CHOICES: dict[str, tuple[str, tuple[str, ...]]] = {
 class NoteFilter:
     """Filter of a list. An empty value does not limit; without a status all but deleted notes are shown.
 
-    `q` are words that all must occur in the text or the tags; `source` is an `Origin`. `status` `deleted`
-    shows what can still be restored. `as_of` shows the notes that held at that time instead, whatever has become of
+    `q` are words that all must occur in the text or the tags; `source` is an `Origin`; `since` and `until` limit when notes were
+    saved (from, and before). `status` `deleted` shows what can still be restored. `as_of` shows the notes that held at that time instead, whatever has become of
     them but deletion and archiving; what they said then is `history.texts_at`.
     """
 
@@ -128,6 +130,9 @@ class NoteFilter:
     category: str = ""
     status: str = ""
     source: str = ""
+    trust: str = ""
+    since: datetime | str = ""
+    until: datetime | str = ""
     as_of: datetime | str = ""
     ordering: str = "-created_at"
 
@@ -146,6 +151,10 @@ def memories_list(user_id: UUID, wanted: NoteFilter) -> QuerySet[Memory]:
             raise InvalidInput(f"{name} must be one of {', '.join(allowed)}.", field=name)
         if value:
             notes = notes.filter(**{column: value})
+    if wanted.since:
+        notes = notes.filter(created_at__gte=clean_time(wanted.since, field="since"))
+    if wanted.until:
+        notes = notes.filter(created_at__lt=clean_time(wanted.until, field="until"))
     if wanted.category:
         notes = notes.filter(category=clean_category(wanted.category))
     if wanted.tag:
@@ -327,6 +336,25 @@ def texts_at(user_id: UUID, memory_ids: Sequence[UUID], moment: datetime) -> dic
             if span.end and span.start <= moment < span.end:
                 texts[note.pk] = span.text
     return texts
+
+
+def tag_counts(user_id: UUID) -> tuple[dict[str, int], dict[str, int]]:
+    """How many active notes have each tag, as it is written most, and each category; the commonest first.
+
+    One pass over all active notes, put together by the database.
+    """
+    notes = Memory.objects.for_user(user_id).filter(status=Status.ACTIVE).order_by()
+    spellings: dict[str, Counter[str]] = {}
+    for tags, count in notes.exclude(tags=[]).values_list("tags").annotate(count=Count("pk")):
+        for tag in tags:
+            spellings.setdefault(fold(tag), Counter())[tag] += count
+    total = {seen.most_common(1)[0][0]: seen.total() for seen in spellings.values()}
+    categories = notes.exclude(category="").values_list("category").annotate(count=Count("pk"))
+    return _commonest(total), _commonest(dict(categories))
+
+
+def _commonest(counts: Mapping[str, int]) -> dict[str, int]:
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0].casefold())))
 
 
 def memory_stats(user_id: UUID) -> dict[str, Any]:

@@ -12,8 +12,8 @@ from django.views.decorators.http import require_http_methods, require_POST
 from apps.accounts.access import SignedInRequest
 from apps.core.errors import REFUSALS, IzzyError, NotFound
 from apps.core.ids import parse_id
-from apps.memory.models import Memory
-from apps.memory.notes.changes import memory_archive, memory_delete
+from apps.memory.models import Kind, Memory, Tier
+from apps.memory.notes.changes import memory_archive, memory_delete, memory_update
 from apps.memory.notes.joining import MAX_MERGED, memory_merge
 from apps.memory.notes.selectors import memories_by_id
 from apps.memory.notes.undoing import bulk_change, memory_restore, memory_tag
@@ -25,7 +25,14 @@ DONE: dict[str, tuple[Callable[..., Memory], str]] = {
     "delete": (memory_delete, "Deleted {}."),
     "restore": (memory_restore, "Brought back {}."),
     "tag": (memory_tag, "Tagged “{tag}”: {}."),
+    "set": (memory_update, "Set to {set}: {}."),
 }
+SETTABLE: dict[str, tuple[dict[str, str], str]] = {
+    **{f"kind {kind.value}": ({"kind": str(kind)}, str(kind.label)) for kind in Kind},
+    f"tier {Tier.LONG_TERM}": ({"tier": str(Tier.LONG_TERM)}, "kept for long"),
+    f"tier {Tier.SHORT_TERM}": ({"tier": str(Tier.SHORT_TERM)}, "kept for a while"),
+}
+"""What `set` gives notes, by what is chosen: the values of `memory_update`, and their name."""
 GONE = "Nothing was changed: one of these memories is no longer there."
 
 
@@ -56,10 +63,17 @@ def _done(request: SignedInRequest, wanted: str, given: list[str]) -> tuple[str,
     if not given:
         raise IzzyError("Tick some memories first.")
     user_id, keys = request.user.pk, list(dict.fromkeys(map(parse_id, given)))
-    options = {"tag": tag} if wanted == "tag" else {}
+    options, name = {"tag": tag} if wanted == "tag" else {}, ""
+    if wanted == "set":
+        chosen = request.POST.get("value", "")
+        if chosen not in SETTABLE:
+            raise IzzyError("Choose a kind, or how long to keep them.")
+        options, name = SETTABLE[chosen]
     change = partial(bulk_change, work, user_id=user_id, memory_ids=keys, **options)
     _, steps = with_steps(user_id, keys, change)
-    return words.format(named(user_id, keys), tag=tag), steps
+    if not steps:
+        return "Nothing was changed: they are like that already.", []
+    return words.format(named(user_id, keys), tag=tag, set=name), steps
 
 
 @require_http_methods(["GET", "POST"])

@@ -1,9 +1,11 @@
 """Forms of the pages of notes and files. What they may hold is checked by the services; forms carry texts to them."""
 
+from datetime import datetime, time, timedelta
 from typing import Any
 
 from django import forms
 from django.http import QueryDict
+from django.utils import timezone
 
 from apps.core.errors import IzzyError
 from apps.memory.addressing import addressed
@@ -159,6 +161,9 @@ def _lines(text: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
+_DAY = forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d")
+
+
 class FilterForm(forms.Form):
     """The list's filters."""
 
@@ -173,6 +178,19 @@ class FilterForm(forms.Form):
     kind = forms.ChoiceField(required=False, choices=[("", "All kinds"), *Kind.choices])
     tier = forms.ChoiceField(required=False, choices=[("", "Long and short term"), *Tier.choices])
     source = forms.ChoiceField(required=False, choices=[("", "Any source"), *SOURCES])
+    trust = forms.ChoiceField(
+        required=False,
+        label="Whose words",
+        choices=[
+            ("", "Anybody's words"),
+            ("user", "Your words"),
+            ("assistant", "Izzy's words"),
+            ("untrusted", "Others' words"),
+        ],
+    )
+    since = forms.DateField(required=False, label="Saved from", widget=_DAY)
+    until = forms.DateField(required=False, label="Saved until", widget=_DAY)
+    as_of = forms.DateField(required=False, label="As of", widget=_DAY)
     tag = forms.CharField(required=False, max_length=50)
     category = forms.CharField(required=False, max_length=MAX_CATEGORY_CHARS)
     ordering = forms.ChoiceField(
@@ -188,9 +206,33 @@ class FilterForm(forms.Form):
         ],
     )
 
+    def wanted(self) -> dict[str, Any]:
+        """The fields of a `NoteFilter`; a day begins and ends where the user is. A value that is not known counts as not given."""
+        given = {name: value for name, value in self.cleaned_data.items() if value}
+        for name, days in (("since", 0), ("until", 1), ("as_of", 1)):
+            if name in given:
+                day = datetime.combine(given[name], time()) + timedelta(days=days)
+                given[name] = timezone.make_aware(day)
+        if "as_of" in given:  # what held as that day ended, whatever has become of it
+            given["as_of"] -= timedelta(microseconds=1)
+            given.pop("status", None)
+        else:
+            given.setdefault("status", str(Status.ACTIVE))
+        return given
+
+    @property
+    def days(self) -> list[forms.BoundField]:
+        """The fields that take a day."""
+        return [self[name] for name in ("since", "until", "as_of")]
+
+    @property
+    def lists(self) -> list[forms.BoundField]:
+        """The fields with a choice."""
+        return [self[name] for name in ("status", "kind", "tier", "source", "trust", "ordering")]
+
     def narrowed(self) -> int:
         """How many of the lists are set to something of their own, the order among them."""
-        lists = ("status", "kind", "tier", "source", "ordering")
+        lists = ("status", "kind", "tier", "source", "trust", "since", "until", "as_of", "ordering")
         return sum(bool(self[name].value()) and self[name].value() != "-created_at" for name in lists)
 
 

@@ -1,7 +1,8 @@
 """The memories page: browse, filter, search, add; one note as a fragment; passages that are still to be read."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -16,7 +17,7 @@ from apps.core.errors import REFUSALS, IzzyError
 from apps.memory.addressing import addressed
 from apps.memory.capture.selectors import capture_status, given_up
 from apps.memory.capture.windows import windows_retry
-from apps.memory.models import Memory, MemoryEdge, OccasionsBy, Status
+from apps.memory.models import Kind, Memory, MemoryEdge, OccasionsBy, Status
 from apps.memory.notes.changes import memory_archive, memory_delete, memory_update
 from apps.memory.notes.creation import memory_create
 from apps.memory.notes.history import steps_of
@@ -26,9 +27,12 @@ from apps.memory.notes.selectors import (
     memory_get,
     note_history,
     open_contradictions,
+    tag_counts,
+    texts_at,
 )
 from apps.memory.notes.undoing import memory_restore, memory_undo
 from apps.memory.recall.searching import notes_search
+from apps.memory.similarity import NOTES
 from apps.search.causes import explained
 from apps.search.documents import Hit
 
@@ -55,6 +59,12 @@ class Row:
     note: Memory
     hit: Hit | None = None
     against: MemoryEdge | None = None
+    then: str = ""  # what it said at the time that was asked about, where that was something else
+
+    @property
+    def text(self) -> str:
+        """The words to show."""
+        return self.then or self.note.content
 
 
 def rows_of(user_id: UUID, found: Sequence[tuple[Memory, Hit | None]]) -> list[Row]:
@@ -71,7 +81,6 @@ def memories(request: SignedInRequest) -> HttpResponse:
     """The page, or for HTMX its list alone."""
     filters = FilterForm(request.GET)
     filters.is_valid()  # a value that the form does not know counts as not given
-    given = {name: value for name, value in filters.cleaned_data.items() if value}
     context: dict[str, Any] = {
         "filters": filters,
         "narrowed": filters.narrowed(),
@@ -79,7 +88,7 @@ def memories(request: SignedInRequest) -> HttpResponse:
         "form": NoteForm(prefix="new"),
     }
     try:
-        context |= _list(request, NoteFilter(**{"status": str(Status.ACTIVE), **given}))
+        context |= _list(request, NoteFilter(**filters.wanted()))
     except IzzyError as error:
         context["problem"] = error.message
     if is_fragment(request):
@@ -93,20 +102,62 @@ def _list(request: SignedInRequest, wanted: NoteFilter) -> dict[str, Any]:
     user_id = request.user.pk
     shown = request.GET.copy()
     shown.pop("page", None)
-    common = {"query_string": shown.urlencode(), "status": wanted.status}
-    if wanted.q and wanted.status == Status.ACTIVE:
+    common = {
+        "query_string": shown.urlencode(),
+        "kept": list(shown.items()),
+        "kinds": Kind.choices,
+        "status": wanted.status,
+        "as_of": wanted.as_of,
+    }
+    if wanted.q and (wanted.as_of or wanted.status == Status.ACTIVE):
+        moment = wanted.as_of if isinstance(wanted.as_of, datetime) else None
         found = notes_search(
-            user_id, wanted.q, wanted=wanted, top_k=FOUND_AT_MOST, threshold=LEAST_SCORE
+            user_id,
+            wanted.q,
+            wanted=wanted,
+            top_k=FOUND_AT_MOST,
+            scope=replace(NOTES, as_of=moment),
+            threshold=LEAST_SCORE,
         )
         notes, hits = [note for _, note in found], explained(wanted.q, [hit for hit, _ in found])
-        return {
-            **common,
-            "rows": rows_of(user_id, list(zip(notes, hits, strict=True))),
-            "filtered": True,
-        }
+        rows = _then(user_id, rows_of(user_id, list(zip(notes, hits, strict=True))), wanted)
+        return {**common, "rows": rows, "filtered": True}
     page = Paginator(memories_list(user_id, wanted), PAGE_SIZE).get_page(request.GET.get("page"))
-    rows = rows_of(user_id, [(note, None) for note in page])
-    return {**common, "rows": rows, "page": page, "filtered": any(shown.values())}
+    rows = _then(user_id, rows_of(user_id, [(note, None) for note in page]), wanted)
+    numbers = page.paginator.get_elided_page_range(page.number, on_each_side=1, on_ends=1)
+    return {
+        **common,
+        "rows": rows,
+        "page": page,
+        "numbers": list(numbers),
+        "filtered": any(shown.values()),
+    }
+
+
+def _then(user_id: UUID, rows: list[Row], wanted: NoteFilter) -> list[Row]:
+    """The rows with what their notes said at the time that is asked about; what they contradict is of today."""
+    if not isinstance(wanted.as_of, datetime):
+        return rows
+    former = texts_at(user_id, [row.note.pk for row in rows], wanted.as_of)
+    return [replace(row, then=former.get(row.note.pk, ""), against=None) for row in rows]
+
+
+TAGS_SHOWN = 300
+
+
+@require_GET
+def tags(request: SignedInRequest) -> HttpResponse:
+    """The tags and categories with how many notes have each, for HTMX or as a page. The list of memories asks for them when
+    its reader does: they are counted then, from all notes."""
+    tags, categories = tag_counts(request.user.pk)
+    context = {
+        "nav": "memory",
+        "tags": list(tags.items())[:TAGS_SHOWN],
+        "categories": list(categories.items())[:TAGS_SHOWN],
+        "more": max(0, len(tags) - TAGS_SHOWN),
+    }
+    template = "memory/_tags.html" if is_fragment(request) else "memory/tags.html"
+    return render(request, template, context)
 
 
 @require_http_methods(["POST"])

@@ -6,6 +6,7 @@ from django import template
 from django.utils import timezone
 from django.utils.formats import date_format
 
+from apps.core.text import truncated
 from apps.memory.addressing import addressed
 from apps.memory.models import Origin, Status
 
@@ -29,6 +30,43 @@ BY = {
 
 register = template.Library()
 register.filter("addressed", addressed)
+
+
+LONG_CHARS = 500
+LONG_LINES = 8
+SIGNALS = {
+    "meaning": "meaning",
+    "keywords": "words",
+    "surroundings": "what stands around it",
+    "encoder": "meaning, by the encoder",
+    "encoder_surroundings": "what stands around it, by the encoder",
+    "name": "a name",
+    "date": "the date",
+}
+
+
+@register.filter
+def clamped(text: str) -> str:
+    """As much of a text as a list shows: LONG_LINES lines, LONG_CHARS characters."""
+    return truncated("\n".join(_beginning(text)), LONG_CHARS) if is_long(text) else text
+
+
+@register.filter
+def is_long(text: str) -> bool:
+    """Whether a list shows but the beginning of a text."""
+    return len(text) > LONG_CHARS or text.count("\n") >= LONG_LINES
+
+
+def _beginning(text: str) -> list[str]:
+    lines = text[: LONG_CHARS + 1].split("\n")
+    return lines[:LONG_LINES] + (["…"] if len(lines) > LONG_LINES else [])
+
+
+@register.filter
+def signal(name: str) -> str:
+    """Name of a part of a search's score."""
+    kind, _, words = name.partition(":")
+    return f"{kind} “{words}”" if words else SIGNALS.get(name, name.replace("_", " "))
 
 
 @register.filter
