@@ -138,7 +138,7 @@ def database_settings(address: str, connections: int, name: str) -> dict[str, An
     options: dict[str, Any] = dict(parse_qsl(parts.query))
     # Of server-side cursors alone: the ORM's put parameters into the text.
     options["prepare_threshold"] = None if options.get("prepare_threshold") == "off" else 5
-    options["pool"] = {"min_size": 1, "max_size": connections, "timeout": 30}
+    options["pool"] = {"min_size": 1, "max_size": connections, "timeout": 10}
     return {
         "ENGINE": POSTGRESQL,
         "NAME": unquote(parts.path[1:]),

@@ -1,8 +1,11 @@
 """Renders refusals and failures: JSON in the shape of `apps.core.errors` from REST and under /api/, a page elsewhere."""
 
 import logging
+import sys
+from functools import partial
 from typing import Any
 
+from asgiref.sync import iscoroutinefunction
 from django.conf import settings
 from django.core.exceptions import (
     DisallowedHost,
@@ -13,7 +16,7 @@ from django.core.exceptions import (
     TooManyFilesSent,
     ValidationError,
 )
-from django.db import DatabaseError
+from django.db import DatabaseError, connection
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from django.middleware.common import CommonMiddleware
@@ -23,7 +26,8 @@ from django.utils.deprecation import MiddlewareMixin
 from rest_framework import exceptions
 from rest_framework.response import Response
 
-from apps.core.db.troubles import explain
+from apps.core.db.repeating import repeated
+from apps.core.db.troubles import BUSY, explain
 from apps.core.errors import (
     Forbidden,
     InvalidInput,
@@ -92,6 +96,18 @@ class SlashMiddleware(CommonMiddleware):
         return request.method in SAFE_METHODS and super().should_redirect_with_slash(request)
 
 
+class RepeatMiddleware(MiddlewareMixin):
+    """Asks a page's view again where the database called its work off (`core.db.repeating`)."""
+
+    def process_view(
+        self, request: HttpRequest, view: Any, arguments: Any, named: Any
+    ) -> HttpResponseBase | None:
+        if iscoroutinefunction(view) or connection.vendor == "sqlite":
+            return None
+        answer: HttpResponseBase = repeated(partial(view, request, *arguments, **named))
+        return answer
+
+
 class WrongMethodPageMiddleware(MiddlewareMixin):
     """A page where Django sends an empty 405: somebody opened an address that only takes forms."""
 
@@ -130,12 +146,19 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 def server_error(request: HttpRequest) -> HttpResponse:
     """Renders no template in whose making the error may lie."""
+    raised = sys.exc_info()[1]
+    if isinstance(raised, DatabaseError) and (known := _from_database(raised)) is not None:
+        return _bare(request, known)
     error = IzzyError("Something went wrong on the server. Its log says more.", code="server_error")
+    return _bare(request, error)
+
+
+def _bare(request: HttpRequest, error: IzzyError) -> HttpResponse:
     if request.path.startswith("/api/"):
-        return JsonResponse(error.to_json(), status=500)
+        return JsonResponse(error.to_json(), status=error.status)
     return HttpResponse(
         SERVER_ERROR_PAGE.format(static=f"/{settings.STATIC_URL.strip('/')}/", message=error.message),
-        status=500,
+        status=error.status,
     )
 
 
@@ -184,6 +207,8 @@ def _from_database(exception: DatabaseError) -> IzzyError | None:
     if trouble is None or not trouble.passing:
         return None
     logger.error("%s %s", trouble.message, trouble.hint, exc_info=exception)
+    if trouble is BUSY:
+        return Unavailable(f"{trouble.message} {trouble.hint}", code="database_busy")
     message = f"{trouble.message} Nothing can be saved until that is mended."
     return Unavailable(message, code="database_unavailable")
 

@@ -89,6 +89,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "izzysite.errors.WrongMethodPageMiddleware",
+    "izzysite.errors.RepeatMiddleware",
 ]
 
 ROOT_URLCONF = "izzysite.urls"

@@ -15,6 +15,7 @@ from apps.accounts.models import Preferences, User
 from apps.accounts.services import token_create
 from tests.database import empty_tables
 from tests.peers.redis_server import redis_url  # noqa: F401  a fixture
+from tests.writer import requests_refuse_unlocked
 
 PASSWORD = "correct horse battery"
 TEARDOWN_SECONDS = 120
@@ -66,6 +67,12 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
 def _quick_flush() -> Iterator[None]:
     """A test that commits leaves the tables empty, as ever, but in less time."""
     with patch.object(TransactionTestCase, "_fixture_teardown", empty_tables):
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _as_web_processes_do() -> Iterator[None]:
+    with requests_refuse_unlocked():
         yield
 
 

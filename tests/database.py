@@ -5,6 +5,8 @@ from typing import Any
 
 from django.db import connection, transaction
 
+from apps.core.db.writing import claim
+
 KEPT = {"django_migrations", "django_content_type", "auth_permission"}
 """What migrating writes and no test changes."""
 
@@ -17,7 +19,7 @@ def empty_tables(*_: Any) -> None:
         tables = [row[0] for row in cursor.fetchall()]
         if not tables:
             return
-        with connection.constraint_checks_disabled(), transaction.atomic():
+        with claim(), connection.constraint_checks_disabled(), transaction.atomic():
             for table in tables:
                 cursor.execute(f"DELETE FROM {connection.ops.quote_name(table)}")
 

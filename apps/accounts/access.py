@@ -27,6 +27,7 @@ from rest_framework.request import Request
 from apps.accounts.models import ORDERED_SCOPES, APIToken, Scope, User
 from apps.accounts.selectors import user_time_zone
 from apps.core.db.pool import in_db
+from apps.core.db.writing import claim, writer
 from apps.core.errors import Forbidden, NotAuthenticated
 from apps.core.log_ids import log_ids_add
 
@@ -55,13 +56,14 @@ class SignInRequiredMiddleware(LoginRequiredMiddleware):
     """A page redirects to sign-in, an HTMX fragment has the page go there, /api/ answers 401 as JSON.
 
     No cache keeps what is behind the sign-in: whoever goes back after a sign-out sees nothing of it. Pages show times in the
-    time zone of the signed-in user; the REST interface stays with UTC.
+    time zone of the signed-in user; the REST interface stays with UTC. What the request writes are this user's rows.
     """
 
     def process_view(
         self, request: HttpRequest, view_func: Any, view_args: Any, view_kwargs: Any
     ) -> Any:
         if isinstance(request.user, User):
+            writer.set(request.user.pk)
             log_ids_add(user=request.user.pk)
             if not request.path.startswith("/api/"):
                 timezone.activate(user_time_zone(request.user.pk))
@@ -70,6 +72,7 @@ class SignInRequiredMiddleware(LoginRequiredMiddleware):
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
         response.headers.setdefault("Cache-Control", "private, no-store")
         timezone.deactivate()
+        writer.set(None)
         return response
 
     def handle_no_permission(  # type: ignore[override]  # Django's only redirects
@@ -113,7 +116,8 @@ def authenticate_bearer(header: str) -> APIToken:
     log_ids_add(user=token.user_id)
     if token.last_used_at is None or now - token.last_used_at > LAST_USED_STEP:
         try:
-            APIToken.objects.unscoped().filter(pk=token.pk).update(last_used_at=now)
+            with claim():  # one column, which nobody decides by: whoever reads waits for no writer
+                APIToken.objects.unscoped().filter(pk=token.pk).update(last_used_at=now)
         except OperationalError as error:  # a full disk, for example: whoever reads can do without
             logger.warning("the use of a token was not noted: %s", error)
     return token
@@ -140,6 +144,7 @@ class TokenAuthentication(BaseAuthentication):
         if not header.lower().startswith("bearer "):
             return None
         token = authenticate_bearer(header)
+        writer.set(token.user_id)  # until the request's answer leaves SignInRequiredMiddleware
         return token.user, token
 
     def authenticate_header(self, request: Request) -> str:

@@ -21,6 +21,7 @@ from django.utils import timezone
 from django.utils.crypto import constant_time_compare, salted_hmac
 
 from apps.accounts.models import SignInAttempt, User
+from apps.core.db.writing import lock_for_all
 from apps.core.errors import Throttled
 from apps.core.http.clients import client_ip
 
@@ -69,6 +70,7 @@ def attempt_begin(*, name: str, address: str, browser: str = "") -> None:
     if not settings.IZZY_THROTTLE:
         return
     name_hash, address_hash = _hash(name.casefold()), _hash(_place(address))
+    lock_for_all("sign-in")
     recent = SignInAttempt.objects.filter(at__gt=timezone.now() - WINDOW)
     if browser:
         own = _hash(browser)

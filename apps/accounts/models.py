@@ -34,6 +34,8 @@ class User(AbstractUser):
     """Someone who talks with Izzy. The superuser runs the instance. Since `leaving_at` the account is being deleted: it is
     closed, and its rows go slice by slice."""
 
+    instance_wide = True  # no user's rows
+
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     leaving_at = models.DateTimeField(null=True, blank=True, editable=False)
 
@@ -157,6 +159,8 @@ class Secret(models.Model):
 
 class SignInAttempt(models.Model):
     """A sign-in that has not succeeded; kept for a day, as keyed hashes of the name and the address."""
+
+    instance_wide = True  # no user's rows
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     name_hash = models.CharField(max_length=64)

@@ -19,7 +19,7 @@ from apps.accounts.choices import time_zones
 from apps.accounts.credentials import access_changed
 from apps.accounts.models import APIToken, Preferences, Scope, User
 from apps.accounts.selectors import any_user_exists, preferences_for, tokens_kept
-from apps.core.db.writing import in_slices
+from apps.core.db.writing import in_slices, lock_for_all, writing_for
 from apps.core.errors import Conflict, Forbidden, InvalidInput, NotFound
 from apps.core.models import InstanceState
 from apps.core.registries import account_deleters, batch_deleters
@@ -28,6 +28,8 @@ from apps.core.text import clean_text
 logger = logging.getLogger(__name__)
 
 TOKENS_PER_USER = 100
+ACCOUNTS = "accounts"
+"""The lock of what holds for all accounts together: names, the last superuser, the first user."""
 
 
 @transaction.atomic
@@ -38,6 +40,7 @@ def user_create(*, username: str, password: str, superuser: bool = False, time_z
     """
     user = User(username=username, is_superuser=superuser, is_staff=superuser)
     _set_password(user, password)
+    lock_for_all(ACCOUNTS)
     try:
         user.full_clean(exclude=["password"], validate_unique=False)
     except ValidationError as error:
@@ -47,18 +50,19 @@ def user_create(*, username: str, password: str, superuser: bool = False, time_z
         raise Conflict("That name is taken.", code="name_taken", field="username")
     user.save(force_insert=True)
     known = time_zone in dict(time_zones())
-    Preferences.objects.create(user=user, **({"time_zone": time_zone} if known else {}))
+    with writing_for(user.pk), transaction.atomic():
+        Preferences.objects.create(user=user, **({"time_zone": time_zone} if known else {}))
     return user
 
 
-@transaction.atomic
 def user_set_password(*, user: User, password: str, revoke_tokens: bool) -> int:
     """Set a new password, which signs out every other session; how many API tokens were revoked with it. Raises
     InvalidInput where it is weak."""
-    _set_password(user, password)
-    user.save(update_fields=["password"])
-    access_changed()
-    return tokens_revoke(user_id=user.pk) if revoke_tokens else 0
+    with writing_for(user.pk), transaction.atomic():
+        _set_password(user, password)
+        user.save(update_fields=["password"])
+        access_changed()
+        return tokens_revoke(user_id=user.pk) if revoke_tokens else 0
 
 
 @transaction.atomic
@@ -79,19 +83,20 @@ def user_delete(*, user: User) -> None:
     The user is out at once. What they have most of is removed slice by slice, so that others can write meanwhile, then
     the rest in one transaction. What a crash leaves in between a sweep finishes.
     """
-    with transaction.atomic():
-        if user.leaving_at is None:
-            if User.objects.exclude(pk=user.pk).exists():
-                _keep_one_superuser(user)
-            user.is_active, user.leaving_at = False, timezone.now()
-            user.save(update_fields=["is_active", "leaving_at"])
-            access_changed()
-    for delete_batch in batch_deleters.values():
-        in_slices(partial(delete_batch, user.pk))
-    with transaction.atomic():
-        for delete in account_deleters.values():
-            delete(user.pk)
-        user.delete()
+    with writing_for(user.pk):
+        with transaction.atomic():
+            if user.leaving_at is None:
+                if User.objects.exclude(pk=user.pk).exists():
+                    _keep_one_superuser(user)
+                user.is_active, user.leaving_at = False, timezone.now()
+                user.save(update_fields=["is_active", "leaving_at"])
+                access_changed()
+        for delete_batch in batch_deleters.values():
+            in_slices(partial(delete_batch, user.pk))
+        with transaction.atomic():
+            for delete in account_deleters.values():
+                delete(user.pk)
+            user.delete()
 
 
 def users_delete_pending() -> None:
@@ -107,6 +112,7 @@ def users_lock(user_ids: Iterable[UUID]) -> None:
 
 
 def _keep_one_superuser(user: User) -> None:
+    lock_for_all(ACCOUNTS)
     others = User.objects.filter(is_superuser=True, is_active=True).exclude(pk=user.pk)
     if user.is_superuser and not others.exists():
         raise Conflict(
@@ -203,6 +209,7 @@ SETUP = "setup_token"
 def setup_token_renew() -> str:
     """A new one-time token, of which only the hash is kept; earlier ones end."""
     token = secrets.token_urlsafe(24)
+    lock_for_all(ACCOUNTS)
     InstanceState.objects.update_or_create(
         key=SETUP, defaults={"value": {"sha256": token_digest(token)}}
     )
@@ -212,7 +219,8 @@ def setup_token_renew() -> str:
 @transaction.atomic
 def setup_complete(*, token: str, username: str, password: str, time_zone: str = "") -> User:
     """The first user, a superuser. Raises Conflict where there is one already, Forbidden for a wrong token."""
-    state = InstanceState.objects.select_for_update().filter(key=SETUP).first()  # the link works once
+    lock_for_all(ACCOUNTS)
+    state = InstanceState.objects.filter(key=SETUP).first()  # the link works once
     if any_user_exists():
         raise Conflict("Izzy is set up already. Sign in instead.", code="already_set_up")
     expected = str(state.value.get("sha256", "")) if state else ""

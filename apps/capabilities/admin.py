@@ -10,14 +10,15 @@ from apps.capabilities.catalog.lifecycle import capability_delete, capability_di
 from apps.capabilities.catalog.selectors import success_rate
 from apps.capabilities.models import Capability, CapabilityVersion, Execution
 from apps.core.admin import ReadOnlyAdmin
+from apps.core.db.writing import writing_for
 from apps.core.errors import IzzyError
 
 
 class OneByOneAdmin(ReadOnlyAdmin):
     """Rows that are deleted by a service each."""
 
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
-        for row in queryset:
+    def delete_chosen(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
+        for row in rows:
             self.delete_model(request, row)
 
 
@@ -43,11 +44,12 @@ class CapabilityAdmin(OneByOneAdmin):
         done = 0
         for capability in queryset:
             try:
-                capability_disable(
-                    user_id=capability.user_id,
-                    capability_id=capability.pk,
-                    reason="Disabled by the administrator.",
-                )
+                with writing_for(capability.user_id):
+                    capability_disable(
+                        user_id=capability.user_id,
+                        capability_id=capability.pk,
+                        reason="Disabled by the administrator.",
+                    )
             except IzzyError as error:
                 self.message_user(request, error.message, level="ERROR")
             else:

@@ -27,8 +27,8 @@ class ConversationAdmin(ReadOnlyAdmin):
         """As everywhere else: what search and the tools keep of it goes too."""
         conversation_delete(user_id=obj.user_id, conversation_id=obj.pk)
 
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Conversation]) -> None:
-        for row in queryset.filter(deleted_at=None):
+    def delete_chosen(self, request: HttpRequest, rows: QuerySet[Conversation]) -> None:
+        for row in rows.filter(deleted_at=None):
             self.delete_model(request, row)
 
 
@@ -40,16 +40,16 @@ class SaidAdmin(ReadOnlyAdmin):
         raise NotImplementedError
 
     def delete_model(self, request: HttpRequest, obj: Model) -> None:
-        self.delete_queryset(request, self.model._base_manager.filter(pk=obj.pk))
+        self.delete_chosen(request, self.model._base_manager.filter(pk=obj.pk))
 
     @transaction.atomic
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+    def delete_chosen(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
         by_user: dict[UUID, list[UUID]] = {}
-        for user_id, message_id in self.said(queryset).values_list("user_id", "id"):
+        for user_id, message_id in self.said(rows).values_list("user_id", "id"):
             by_user.setdefault(user_id, []).append(message_id)
         for user_id, said in by_user.items():
             documents_remove(user_id=user_id, source=Source.CONVERSATION, source_ids=said)
-        queryset.delete()
+        rows.delete()
 
 
 @admin.register(Message)

@@ -26,6 +26,7 @@ from apps.chat.stream.snapshot import Start, start_for, start_now
 from apps.chat.turns import services
 from apps.chat.turns.scheduler import Scheduler, scheduler
 from apps.core.db.pool import in_db
+from apps.core.db.writing import writing_for
 from apps.core.errors import InvalidInput, IzzyError, TooLarge, Unavailable
 from apps.core.http.edge import WRITABLE
 from apps.core.ids import parse_id
@@ -115,7 +116,8 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is
         """Ends what hangs on the socket also where `disconnect` is never reached: the server cancels an application
         that has not worked off its frames ten seconds after its client left."""
         try:
-            await super().__call__(scope, receive, send)
+            with writing_for(getattr(scope.get("user"), "pk", None)):
+                await super().__call__(scope, receive, send)
         finally:
             self._leave()
 

@@ -1,16 +1,21 @@
 """The base of all apps' admin pages, and those of core."""
 
+from contextlib import suppress
 from typing import Any, ClassVar
+from uuid import UUID
 
 from django.contrib import admin, messages
 from django.contrib.admin.options import IncorrectLookupParameters
+from django.contrib.admin.utils import unquote
 from django.contrib.auth import get_user_model
+from django.core.exceptions import ValidationError
 from django.db import models
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.urls import path, reverse
 from unfold.admin import ModelAdmin
 from unfold.decorators import display
 
+from apps.core.db.writing import users_of, writing_for
 from apps.core.ids import parse_id
 from apps.core.integrity.requests import integrity_run_request
 from apps.core.models import InstanceState, IntegrityRun
@@ -18,7 +23,7 @@ from apps.core.models import InstanceState, IntegrityRun
 
 class IzzyModelAdmin(ModelAdmin):  # type: ignore[misc]  # unfold has no types
     """An admin page over the rows of all users. Columns named in `heavy_fields` (embeddings, long texts) are not read
-    for the list; related rows are fetched with it."""
+    for the list; related rows are fetched with it. What a page changes or deletes it writes for the row's owner."""
 
     heavy_fields: ClassVar[tuple[str, ...]] = ()
     list_per_page = 50
@@ -31,6 +36,43 @@ class IzzyModelAdmin(ModelAdmin):  # type: ignore[misc]  # unfold has no types
         match = request.resolver_match
         in_list = match is not None and (match.url_name or "").endswith("_changelist")
         return rows.defer(*self.heavy_fields) if in_list and self.heavy_fields else rows
+
+    def changeform_view(
+        self, request: HttpRequest, object_id: str | None = None, *args: Any, **more: Any
+    ) -> Any:
+        with writing_for(self._owner(object_id)):
+            return super().changeform_view(request, object_id, *args, **more)
+
+    def delete_view(self, request: HttpRequest, object_id: str, *args: Any, **more: Any) -> Any:
+        with writing_for(self._owner(object_id)):
+            return super().delete_view(request, object_id, *args, **more)
+
+    def delete_queryset(self, request: HttpRequest, queryset: models.QuerySet[Any]) -> None:
+        """Deletes what was chosen, user by user."""
+        if self._owner_field() is None:
+            super().delete_queryset(request, queryset)
+            return
+        for _, own in users_of(queryset):
+            self.delete_chosen(request, own)
+
+    def delete_chosen(self, request: HttpRequest, rows: models.QuerySet[Any]) -> None:
+        """Deletes chosen rows of one user."""
+        super().delete_queryset(request, rows)
+
+    def _owner_field(self) -> str | None:
+        names = {field.attname for field in self.model._meta.concrete_fields}
+        return "user_id" if "user_id" in names else None
+
+    def _owner(self, object_id: str | None) -> UUID | None:
+        """Whose row it is; None for nobody's, and for an id that is none."""
+        field = self._owner_field()
+        if field is None or object_id is None:
+            return None
+        with suppress(ValueError, ValidationError):
+            rows = self.model._base_manager.filter(pk=unquote(object_id))
+            owner: UUID | None = rows.values_list(field, flat=True).first()
+            return owner
+        return None
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
         """A date in the address that no calendar has leads back to the whole list, as other filters that do not fit."""

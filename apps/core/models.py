@@ -110,6 +110,8 @@ class UserOwned(models.Model):
 class InstanceState(models.Model):
     """Small facts about the installation itself, by key: the set-up token's hash, the worker's heartbeat."""
 
+    instance_wide = True  # no user's rows
+
     key = models.CharField(max_length=64, primary_key=True)
     value = models.JSONField(default=dict)
     updated_at = models.DateTimeField(auto_now=True)

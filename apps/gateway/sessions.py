@@ -6,6 +6,7 @@ from uuid import UUID
 from django.utils import timezone
 
 from apps.accounts.models import APIToken
+from apps.core.db.writing import users_of
 from apps.core.text import clean_text
 from apps.gateway.models import ClientSession
 
@@ -41,6 +42,9 @@ def session_locked(session: ClientSession) -> ClientSession:
 def sessions_prune() -> int:
     """Sweep: removes sessions that were not heard of for KEPT; how many."""
     old = ClientSession.objects.unscoped().filter(updated_at__lt=timezone.now() - KEPT)
-    keys = list(old.order_by().values_list("pk", flat=True)[:SLICE])
-    ClientSession.objects.unscoped().filter(pk__in=keys).delete()
-    return len(keys)
+    removed = 0
+    for _, own in users_of(old):
+        keys = list(own.values_list("pk", flat=True)[:SLICE])
+        ClientSession.objects.unscoped().filter(pk__in=keys).delete()
+        removed += len(keys)
+    return removed

@@ -10,6 +10,7 @@ from django.db.models.functions import Substr
 from django.http import HttpRequest
 
 from apps.core.admin import IzzyModelAdmin, ReadOnlyAdmin
+from apps.core.db.writing import users_of
 from apps.core.errors import IzzyError
 
 from .capture.windows import windows_retry
@@ -46,8 +47,8 @@ _EXCERPT_CHARS = 100
 class DeletesOneByOne(admin.ModelAdmin):  # type: ignore[type-arg]  # generic for the type checker alone
     """Deletes what was chosen as it deletes one row."""
 
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
-        for row in queryset:
+    def delete_chosen(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
+        for row in rows:
             self.delete_model(request, row)
 
 
@@ -211,8 +212,7 @@ class CaptureWindowAdmin(ReadOnlyAdmin):
 
     @admin.action(description="Try again what was given up", permissions=["delete"])
     def try_again(self, request: HttpRequest, queryset: QuerySet[CaptureWindow]) -> None:
-        users = set(queryset.values_list("user_id", flat=True))
-        count = sum(windows_retry(user_id=user_id) for user_id in users)
+        count = sum(windows_retry(user_id=user_id) for user_id, _ in users_of(queryset))
         self.message_user(request, f"{count} windows are tried again.", messages.SUCCESS)
 
 

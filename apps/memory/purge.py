@@ -17,6 +17,7 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
+from apps.core.db.writing import writing_for
 from apps.core.errors import Conflict, NotFound
 from apps.core.purging.places import (
     PLACES,
@@ -266,11 +267,12 @@ def interrupted_resume() -> None:
     rows = PurgeReceipt.objects.unscoped().filter(state=PurgeState.RUNNING)
     for receipt in rows.filter(started_at__lt=timezone.now() - STALE)[:BATCH]:
         source, ids = Purged(receipt.source), [UUID(key) for key in receipt.subject_ids]
-        if subjects(receipt.user_id, source, ids).exists():
-            redact = [UUID(key) for key in receipt.message_ids]
-            _finish(receipt, *_surveyed(receipt.user_id, source, ids, redact))
-        else:
-            _ended(receipt, PurgeState.UNPROVEN)
+        with writing_for(receipt.user_id):
+            if subjects(receipt.user_id, source, ids).exists():
+                redact = [UUID(key) for key in receipt.message_ids]
+                _finish(receipt, *_surveyed(receipt.user_id, source, ids, redact))
+            else:
+                _ended(receipt, PurgeState.UNPROVEN)
 
 
 def deleted_purge() -> int:
@@ -287,7 +289,8 @@ def deleted_purge() -> int:
             for user_id, own in groupby(rows[start : start + BATCH], key=lambda row: row[0]):
                 batch = [key for _, key in own]
                 try:
-                    memory_purge(user_id=user_id, ids=batch, source=source, by_sweep=True)
+                    with writing_for(user_id):
+                        memory_purge(user_id=user_id, ids=batch, source=source, by_sweep=True)
                     purged += len(batch)
                 except Conflict:
                     logger.info("the purge of %d deleted rows waits for an answer to end", len(batch))

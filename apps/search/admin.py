@@ -33,8 +33,8 @@ class PassageAdmin(ReadOnlyAdmin):
         """Takes the whole document out of search; what it was made of stays."""
         documents_remove(user_id=obj.user_id, source=Source(obj.source), source_ids=[obj.source_id])
 
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Passage]) -> None:
-        for passage in queryset.only("user_id", "source", "source_id"):
+    def delete_chosen(self, request: HttpRequest, rows: QuerySet[Passage]) -> None:
+        for passage in rows.only("user_id", "source", "source_id"):
             self.delete_model(request, passage)
 
     @admin.display(description="text")
@@ -62,8 +62,8 @@ class IndexOwnerAdmin(ReadOnlyAdmin):
     def delete_model(self, request: HttpRequest, obj: IndexOwner) -> None:
         user_forget(user_id=obj.user_id)
 
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[IndexOwner]) -> None:
-        for owner in queryset:
+    def delete_chosen(self, request: HttpRequest, rows: QuerySet[IndexOwner]) -> None:
+        for owner in rows:
             self.delete_model(request, owner)
 
 

@@ -1,7 +1,7 @@
 """Gives passages the vectors that they wait for, in short transactions, and forgets old deletions: the worker's upkeep."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 from functools import partial
 from itertools import groupby
@@ -12,6 +12,7 @@ from django.db import transaction
 from django.db.models import F, Max, QuerySet
 from django.utils import timezone
 
+from apps.core.db.writing import users_of, writing_for
 from apps.core.errors import Conflict
 from apps.search.embedders.base import Embedder, EmbedderDown, EmbedderRefused, Matrix
 from apps.search.embedders.deadline import answered_within
@@ -69,11 +70,11 @@ def sweep_vectors() -> None:
 def sweep_tombstones() -> None:
     """Forget old deletions; an index that has not looked for so long loads anew."""
     limit = timezone.now() - timedelta(days=TOMBSTONE_DAYS)
-    with transaction.atomic():
-        old = Tombstone.objects.filter(created_at__lt=limit)
-        for row in old.order_by().values("user_id").annotate(newest=Max("change")):
-            IndexOwner.objects.filter(user_id=row["user_id"]).update(tombstones_from=row["newest"])
-        old.delete()
+    for user_id, old in users_of(Tombstone.objects.filter(created_at__lt=limit)):
+        with transaction.atomic():
+            newest = old.aggregate(newest=Max("change"))["newest"]
+            IndexOwner.objects.filter(user_id=user_id).update(tombstones_from=newest)
+            old.delete()
 
 
 def base_fill(among: QuerySet[Passage]) -> int:
@@ -93,9 +94,9 @@ def base_fill(among: QuerySet[Passage]) -> int:
             for (key, owner, text, held), vector in zip(batch, packed, strict=True)
             if held is None or bytes(held) != vector
         ]
-        wrong.sort(key=lambda item: (item[0][1], item[0][0]))
-        with transaction.atomic():
-            _store("vector", wrong)
+        for user_id, group in groupby(sorted(wrong, key=_owner_and_id), key=lambda item: item[0][1]):
+            with writing_for(user_id), transaction.atomic():
+                _store("vector", user_id, group)
         done += len(wrong)
     return done
 
@@ -129,9 +130,11 @@ def side_fill(
             break
         vectors = _embed(embedder, [text for _, _, text in batch], space.dimension)
         halves = [half.tobytes() for half in np.asarray(vectors, dtype="<f2")]
-        with transaction.atomic():
-            _check_still(space)
-            _store("side_vector", list(zip(batch, halves, strict=True)))
+        made = zip(batch, halves, strict=True)
+        for user_id, group in groupby(made, key=lambda item: item[0][1]):
+            with writing_for(user_id), transaction.atomic():
+                _check_still(space)
+                _store("side_vector", user_id, group)
         done += len(batch)
         progress(before + done, max(total, before + done))
     return done
@@ -195,13 +198,14 @@ def side_empty() -> None:
     """Remove the side space and its vectors, in short transactions; search goes by the base space from the first on."""
     EmbeddingSpace.objects.filter(role=Role.SIDE).delete()
     last = 0
-    filled = Passage.objects.exclude(side_vector=None).order_by("id").values_list("id", flat=True)
+    filled = Passage.objects.exclude(side_vector=None).order_by("id")
     # From where it was, not from the beginning each time.
-    while ids := list(filled.filter(id__gt=last)[:CLEARED_AT_ONCE]):
-        with transaction.atomic():
-            if EmbeddingSpace.objects.filter(role=Role.SIDE).exists():
-                return  # another process has emptied it, and fills it anew
-            Passage.objects.filter(id__in=ids).update(side_vector=None)
+    while ids := list(filled.filter(id__gt=last).values_list("id", flat=True)[:CLEARED_AT_ONCE]):
+        for _, own in users_of(Passage.objects.filter(id__in=ids)):
+            with transaction.atomic():
+                if EmbeddingSpace.objects.filter(role=Role.SIDE).exists():
+                    return  # another process has emptied it, and fills it anew
+                own.update(side_vector=None)
         last = ids[-1]
 
 
@@ -235,12 +239,15 @@ def _answer(embedder: Embedder, ask: Callable[[], Matrix]) -> Matrix:
     return vectors
 
 
-def _store(column: str, vectors: Sequence[tuple[Waiting, bytes]]) -> None:
-    """Write vectors in the caller's transaction; every process takes them in at its next search."""
-    for user_id, group in groupby(vectors, key=lambda item: item[0][1]):
-        owner = IndexOwner.objects.filter(user_id=user_id)
-        if not owner.update(change=F("change") + 1):
-            continue  # the account has gone meanwhile
-        change = owner.values_list("change", flat=True).get()
-        for (passage_id, _, _), vector in group:
-            Passage.objects.filter(id=passage_id).update(**{column: vector, "change": change})
+def _owner_and_id(item: tuple[Waiting, bytes]) -> tuple[UUID, int]:
+    return item[0][1], item[0][0]
+
+
+def _store(column: str, user_id: UUID, vectors: Iterable[tuple[Waiting, bytes]]) -> None:
+    """Write a user's vectors in the caller's transaction; every process takes them in at its next search."""
+    owner = IndexOwner.objects.filter(user_id=user_id)
+    if not owner.update(change=F("change") + 1):
+        return  # the account has gone meanwhile
+    change = owner.values_list("change", flat=True).get()
+    for (passage_id, _, _), vector in vectors:
+        Passage.objects.filter(id=passage_id).update(**{column: vector, "change": change})

@@ -16,6 +16,8 @@ class EmbeddingSpace(models.Model):
     each has a calibration of its own. Another encoder gets a new row, once the vectors of the one before it are gone.
     """
 
+    instance_wide = True  # no user's rows
+
     class Role(models.TextChoices):
         BASE = "base"
         SIDE = "side"

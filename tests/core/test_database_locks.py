@@ -12,6 +12,8 @@ from django.db import connection, connections, transaction
 from apps.core.models import InstanceState
 from tests.waiting import PATIENCE
 
+pytestmark = pytest.mark.skipif(connection.vendor != "sqlite", reason="how SQLite's writers queue")
+
 WRITERS = 50
 ROUNDS = 4
 OTHER_PROCESS_ROUNDS = 60

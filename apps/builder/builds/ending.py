@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from apps.agent.models import ToolCall
@@ -26,6 +27,7 @@ from apps.capabilities.catalog.lifecycle import capability_enable, capability_fa
 from apps.capabilities.catalog.selectors import secrets_missing
 from apps.capabilities.catalog.versions import version_add
 from apps.capabilities.models import CapabilityVersion, Origin, Status
+from apps.core.db.writing import in_slices, users_of
 from apps.core.jobs.leases import RELEASED
 from apps.core.log_ids import log_activity, log_ids
 from apps.core.metrics.base import SLOW, counter, histogram
@@ -225,15 +227,15 @@ def transcripts_prune() -> None:
     code and output, lines of progress. The build itself stays with its questions, answers and end, its model calls with
     tokens and cost, and the files of its version."""
     before = timezone.now() - timedelta(days=settings.IZZY_BUILD_TRANSCRIPT_DAYS)
-    while _prune(before):
-        pass
+    old = Build.objects.unscoped().filter(ended_at__lt=before, has_transcript=True)
+    for _, own in users_of(old.exclude(state__in=OPEN_STATES)):
+        in_slices(partial(_prune, own))
 
 
 @transaction.atomic
-def _prune(before: object) -> bool:
+def _prune(old: QuerySet[Build]) -> bool:
     """One portion; whether there may be more."""
-    old = Build.objects.unscoped().filter(ended_at__lt=before, has_transcript=True)
-    chosen = list(old.exclude(state__in=OPEN_STATES).values_list("pk", flat=True)[:AT_ONCE])
+    chosen = list(old.values_list("pk", flat=True)[:AT_ONCE])
     DialogueMessage.objects.unscoped().filter(build_id__in=chosen).delete()
     ToolCall.objects.unscoped().filter(turn_id__in=chosen).delete()
     BuilderMessage.objects.unscoped().filter(build_id__in=chosen, type=MessageType.PROGRESS).delete()

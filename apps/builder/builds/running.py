@@ -6,17 +6,17 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Count, F, QuerySet
+from django.db.models import F, QuerySet
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from apps.accounts.services import users_lock
 from apps.agent.model.messages import canonical_json
 from apps.builder.builds.ending import CANCELLED, YOU_CANCELLED, build_end
 from apps.builder.builds.messages import build_notify, message_add
 from apps.builder.builds.selectors import build_get
 from apps.builder.models import Build, BuilderMessage, DialogueMessage, Direction, MessageType, State
 from apps.capabilities.catalog.selectors import secrets_missing
+from apps.core.db.writing import claim, writing_for
 from apps.core.errors import Conflict, NotFound
 from apps.core.ids import parse_id
 from apps.core.jobs.leases import LEASE_END
@@ -117,28 +117,37 @@ def _question(build: Build, question_id: object) -> BuilderMessage:
     return question
 
 
-@transaction.atomic
 def builds_claim(*, runner: str, limit: int) -> list[UUID]:
     """Takes up to `limit` builds that nobody runs, oldest first, at most IZZY_BUILDS_PER_USER of one user at once.
 
     One that was interrupted too often ends as failed instead.
     """
     waiting = Build.objects.unscoped().filter(Build.lease_free()).order_by("created_at", "pk")
-    users_lock(waiting.values_list("user_id", flat=True))
-    running = Build.objects.unscoped().filter(state=State.RUNNING).exclude(Build.lease_free()).order_by()
-    busy = dict(running.values_list("user_id").annotate(number=Count("pk")))
     claimed: list[UUID] = []
-    for build in waiting:
+    for build_id, user_id in list(waiting.values_list("pk", "user_id")):
         if len(claimed) >= limit:
             break
-        if build.cancel_requested:
-            build_end(build=build, code=CANCELLED, reason=YOU_CANCELLED)
-        elif build.attempt >= MAX_ATTEMPTS:
-            build_end(build=build, code="interrupted", reason=GAVE_UP.format(attempts=build.attempt))
-        elif busy.get(build.user_id, 0) < settings.IZZY_BUILDS_PER_USER and _take(build, runner):
-            busy[build.user_id] = busy.get(build.user_id, 0) + 1
-            claimed.append(build.pk)
+        with writing_for(user_id):
+            if _claim(user_id, build_id, runner):
+                claimed.append(build_id)
     return claimed
+
+
+@transaction.atomic
+def _claim(user_id: UUID, build_id: UUID, runner: str) -> bool:
+    """Takes one build unless its user has enough under way; ends it where it is not to go on."""
+    own = Build.objects.for_user(user_id)
+    build = own.filter(Build.lease_free(), pk=build_id).first()
+    if build is None:
+        return False
+    if build.cancel_requested:
+        build_end(build=build, code=CANCELLED, reason=YOU_CANCELLED)
+    elif build.attempt >= MAX_ATTEMPTS:
+        build_end(build=build, code="interrupted", reason=GAVE_UP.format(attempts=build.attempt))
+    else:
+        busy = own.filter(state=State.RUNNING).exclude(Build.lease_free()).count()
+        return busy < settings.IZZY_BUILDS_PER_USER and _take(build, runner)
+    return False
 
 
 def _take(build: Build, runner: str) -> bool:
@@ -163,11 +172,14 @@ def builds_beat(*, runner: str, build_ids: Collection[UUID]) -> tuple[set[UUID],
     """Extends the leases; returns the builds that are to stop (cancelled, or not ours any more) and what users have
     answered the others since."""
     mine = Build.objects.unscoped().filter(pk__in=build_ids, runner=runner, state=State.RUNNING)
-    mine.update(lease_until=LEASE_END)
-    go_on = set(mine.filter(cancel_requested=False).values_list("pk", flat=True))
-    unread = _answers_to(go_on)
-    found = list(unread.order_by("number"))
-    unread.filter(pk__in=[row.pk for row in found]).update(read=True)
+    with (
+        claim()
+    ):  # builds of many users: all of them are this process's, and it alone reads their answers
+        mine.update(lease_until=LEASE_END)
+        go_on = set(mine.filter(cancel_requested=False).values_list("pk", flat=True))
+        unread = _answers_to(go_on)
+        found = list(unread.order_by("number"))
+        unread.filter(pk__in=[row.pk for row in found]).update(read=True)
     return set(build_ids) - go_on, found
 
 

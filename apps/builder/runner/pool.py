@@ -19,6 +19,7 @@ from apps.builder.builds.selectors import builds_waiting
 from apps.builder.models import Build
 from apps.builder.runner.job import Job
 from apps.core.db.pool import in_db
+from apps.core.db.writing import writing_for
 from apps.core.jobs.bus import Signal
 from apps.core.jobs.leases import PROCESS
 from apps.core.log_ids import log_ids
@@ -106,7 +107,8 @@ class BuildPool:
                 task.cancel()
 
     async def _work(self, build_id: UUID) -> None:
-        with log_ids(build=build_id), span("build"):
+        rows = Build.objects.unscoped().filter(pk=build_id).values_list("user_id", flat=True)
+        with writing_for(await in_db(rows.first)), log_ids(build=build_id), span("build"):
             try:
                 await self.jobs[build_id].run()
             except asyncio.CancelledError:

@@ -12,6 +12,7 @@ from apps.capabilities.catalog.selectors import capability_get, versions_unprove
 from apps.capabilities.models import CapabilityVersion, Execution, Trigger
 from apps.capabilities.runs.execution import RunOrigin, capability_execute, runnable_version
 from apps.core.db.pool import in_db, settled
+from apps.core.db.writing import writing_for
 from apps.core.errors import IzzyError, NotFound, Unavailable
 from apps.core.jobs.fair import users_by_turns
 from apps.core.jobs.worker import Background
@@ -113,16 +114,18 @@ async def versions_test() -> None:
 async def version_test(version: CapabilityVersion) -> None:
     """Runs the examples of an approved version and notes what came of it, unless another process is at it. Raises Unavailable
     where there is no sandbox: nothing is noted, and it is tried again later."""
-    if not await in_db(CapabilityVersion.lease_take, version.pk):
-        return
-    try:
-        async with CapabilityVersion.lease_kept(version.pk):
-            failures = await failures_of(version.capability.name, version)
-        await in_db(version_tested, user_id=version.user_id, version_id=version.pk, failures=failures)
-    except NotFound:
-        logger.info("a version was deleted while it was tested")
-    finally:
-        await settled(in_db(CapabilityVersion.lease_release, version.pk))
+    user_id = version.user_id
+    with writing_for(user_id):
+        if not await in_db(CapabilityVersion.lease_take, version.pk):
+            return
+        try:
+            async with CapabilityVersion.lease_kept(version.pk):
+                failures = await failures_of(version.capability.name, version)
+            await in_db(version_tested, user_id=user_id, version_id=version.pk, failures=failures)
+        except NotFound:
+            logger.info("a version was deleted while it was tested")
+        finally:
+            await settled(in_db(CapabilityVersion.lease_release, version.pk))
 
 
 def _work() -> timedelta | None:

@@ -31,6 +31,7 @@ from apps.capabilities.sandbox.base import (
 )
 from apps.capabilities.sandbox.running import current_backend, run_capability
 from apps.core.db.pool import in_db
+from apps.core.db.writing import users_of
 from apps.core.errors import InvalidInput
 from apps.core.jobs.leases import LEASE_END, PROCESS
 from apps.core.text import storable
@@ -88,8 +89,10 @@ def executions_interrupt(*, user_id: UUID | None = None) -> None:
     process that had only been very slow, takes its origin."""
     rows = Execution.objects.unscoped() if user_id is None else Execution.objects.for_user(user_id)
     lost = rows.filter(Execution.lease_free(), state=Execution.State.RUNNING)
-    if lost.exists():  # hardly ever: pages ask this too, and must not wait for their turn to write
-        lost.update(
+    for _, own in users_of(
+        lost
+    ):  # hardly ever: pages ask this too, and must not wait for their turn to write
+        own.update(
             state=Execution.State.FAILED,
             error_code="interrupted",
             error_message=INTERRUPTED,
@@ -100,7 +103,8 @@ def executions_interrupt(*, user_id: UUID | None = None) -> None:
 def executions_prune() -> None:
     """Sweep: removes runs that are too old."""
     oldest = timezone.now() - timedelta(days=settings.IZZY_EXECUTION_DAYS)
-    Execution.objects.unscoped().filter(created_at__lt=oldest).delete()
+    for _, own in users_of(Execution.objects.unscoped().filter(created_at__lt=oldest)):
+        own.delete()
 
 
 async def capability_execute(

@@ -21,7 +21,7 @@ from apps.agent.selectors import conversation_untrusted
 from apps.chat.conversations.selectors import memories_shown, shown_untrusted
 from apps.chat.models import OPEN_STATES, Conversation, Message, MessageKind, Role
 from apps.core.db.prepared import prepared
-from apps.core.db.writing import precompute
+from apps.core.db.writing import precompute, users_of, writing_for
 from apps.core.ids import parse_id
 from apps.core.quotes import quotes_others
 from apps.memory.capture.windows import (
@@ -78,21 +78,23 @@ def messages_index(messages: list[Message]) -> None:
 
     A long text is cut and read before the transaction, which would hold up everybody else's meanwhile.
     """
-    by_user: dict[UUID, list[Document]] = {}
+    by_user: dict[UUID, list[Message]] = {}
     for message in messages:
-        documents = by_user.setdefault(message.user_id, [])
-        if message.conversation.use_memory and message.superseded_by_id is None and message.text:
-            documents.append(document_of(message))
-    with precompute():
-        for user_id, documents in by_user.items():
+        by_user.setdefault(message.user_id, []).append(message)
+    for user_id, own in by_user.items():
+        documents = [
+            document_of(message)
+            for message in own
+            if message.conversation.use_memory and message.superseded_by_id is None and message.text
+        ]
+        with writing_for(user_id), precompute():
             documents_prepare(user_id=user_id, texts=[document.text for document in documents])
-        with transaction.atomic():  # leaves out what was replaced or deleted meanwhile
-            rows = Message.objects.unscoped().filter(id__in=[message.id for message in messages])
-            there = set(rows.filter(superseded_by=None).values_list("id", flat=True))
-            for user_id, documents in by_user.items():
+            with transaction.atomic():  # leaves out what was replaced or deleted meanwhile
+                rows = Message.objects.unscoped().filter(id__in=[message.id for message in own])
+                there = set(rows.filter(superseded_by=None).values_list("id", flat=True))
                 kept = [document for document in documents if document.source_id in there]
                 documents_index(user_id=user_id, documents=kept)
-            rows.update(indexed=True)
+                rows.update(indexed=True)
 
 
 def messages_to_index() -> "QuerySet[Message]":
@@ -141,7 +143,8 @@ def conversation_left(conversation_id: UUID) -> None:
     """Nobody looks at the conversation any more: what was said in it is read now."""
     conversation = Conversation.objects.unscoped().filter(id=conversation_id).first()
     if conversation is not None:
-        windows_hasten(user_id=conversation.user_id, conversation_id=conversation_id)
+        with writing_for(conversation.user_id):
+            windows_hasten(user_id=conversation.user_id, conversation_id=conversation_id)
 
 
 def messages_capture_pending() -> None:
@@ -151,14 +154,17 @@ def messages_capture_pending() -> None:
     left = left.filter(created_at__lt=timezone.now() - UNCAPTURED_AGE).exclude(
         turn__state__in=OPEN_STATES
     )
-    for conversation_id in left.order_by().values_list("conversation_id", flat=True).distinct():
-        try:
-            with transaction.atomic():
-                _messages_capture(left.filter(conversation_id=conversation_id))
-        except Exception:  # whatever is wrong with this one, it is tried again, and the others are read
-            logger.exception(
-                "what was said in conversation %s was not handed to memory", conversation_id
-            )
+    for _, own in users_of(left):
+        for conversation_id in list(own.values_list("conversation_id", flat=True).distinct()):
+            try:
+                with transaction.atomic():
+                    _messages_capture(left.filter(conversation_id=conversation_id))
+            except (
+                Exception
+            ):  # whatever is wrong with this one, it is tried again, and the others are read
+                logger.exception(
+                    "what was said in conversation %s was not handed to memory", conversation_id
+                )
 
 
 def _messages_capture(rows: QuerySet[Message]) -> None:

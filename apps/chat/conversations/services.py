@@ -15,7 +15,7 @@ from apps.agent.models import ToolCall, ToolGrant
 from apps.builder.models import Follower
 from apps.chat.conversations.selectors import conversation_get
 from apps.chat.models import Conversation, Message, Turn, TurnEvent
-from apps.core.db.writing import SLICE, in_slices, insert_all, rows_remove
+from apps.core.db.writing import SLICE, in_slices, insert_all, rows_remove, users_of
 from apps.core.errors import Forbidden, NotFound
 from apps.core.ids import parse_id
 from apps.core.jobs.leases import RELEASED
@@ -157,5 +157,6 @@ def user_conversations_thin(user_id: UUID) -> bool:
 def conversations_delete_pending() -> None:
     """Sweep: removes what was hidden and is not to be brought back any more, and goes on where a crash left a deletion."""
     hidden = Conversation.objects.unscoped().filter(deleted_at__lte=timezone.now()).order_by()
-    for user_id, conversation_id in hidden.values_list("user_id", "id"):
-        in_slices(partial(_slice, user_id, conversation_id))
+    for user_id, own in users_of(hidden):
+        for conversation_id in list(own.values_list("id", flat=True)):
+            in_slices(partial(_slice, user_id, conversation_id))

@@ -28,6 +28,7 @@ from apps.agent.turn.events import (
 from apps.chat.conversations.links import Leads, directly
 from apps.chat.conversations.markdown import LiveRenderer
 from apps.chat.models import OPEN_STATES, Conversation, Turn, TurnEvent
+from apps.core.db.writing import users_of
 
 TEXT = TextDelta.type
 HTML = Html.type
@@ -142,9 +143,9 @@ def events_prune() -> None:
     for start in range(0, len(with_events), PRUNE_BATCH):
         some = Turn.objects.unscoped().filter(id__in=with_events[start : start + PRUNE_BATCH])
         old = some.filter(ended_at__lt=timezone.now() - KEEP_EVENTS).exclude(state__in=OPEN_STATES)
-        if ids := list(old.values_list("id", flat=True)):
+        for _, own in users_of(old):
             with transaction.atomic():
-                events = TurnEvent.objects.filter(turn_id__in=ids)
+                events = TurnEvent.objects.filter(turn_id__in=list(own.values_list("id", flat=True)))
                 newest = events.values_list("conversation_id").annotate(last=Max("last_seq")).order_by()
                 for conversation_id, last in newest:
                     rows = Conversation.objects.unscoped().filter(

@@ -31,7 +31,7 @@ from apps.chat.models import (
 from apps.chat.stream.events import LoggedEvent, rows_of, text_after
 from apps.chat.turns.store import RESERVE, Numbers, message_ids, position_next, turn_close
 from apps.core.db.prepared import prepared
-from apps.core.db.writing import update_all
+from apps.core.db.writing import update_all, users_of
 from apps.core.jobs.leases import PROCESS
 
 logger = logging.getLogger(__name__)
@@ -292,8 +292,9 @@ def turns_interrupt() -> None:
     turns = Turn.objects.unscoped().filter(
         Conversation.lease_free("conversation__"), state=TurnStatus.RUNNING
     )
-    for conversation_id in turns.values_list("conversation_id", flat=True).distinct():
-        _interrupt(conversation_id)
+    for _, own in users_of(turns):
+        for conversation_id in list(own.values_list("conversation_id", flat=True).distinct()):
+            _interrupt(conversation_id)
 
 
 @transaction.atomic

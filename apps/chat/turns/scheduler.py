@@ -27,6 +27,7 @@ from apps.chat.turns.actor import Actor
 from apps.chat.turns.queue import conversation_take
 from apps.chat.turns.store import EventLog, logs_store
 from apps.core.db.pool import in_db
+from apps.core.db.writing import users_of, writing_for
 from apps.core.jobs.bus import bus
 
 logger = logging.getLogger(__name__)
@@ -142,9 +143,10 @@ class Scheduler:
                 bus().send(CONVERSATIONS, str(conversation_id))
                 return
             log = EventLog(conversation_id, numbers, self.hub.publish)
+            user_id = await in_db(owner_of, conversation_id)
             actor = self.actors[conversation_id] = Actor(conversation_id, log)
             self.hub.local.add(conversation_id)
-            self._background(self._run(actor))
+            self._background(self._run(actor, user_id))
         finally:
             del self._starting[conversation_id]
 
@@ -155,9 +157,10 @@ class Scheduler:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    async def _run(self, actor: Actor) -> None:
+    async def _run(self, actor: Actor, user_id: UUID | None) -> None:
         try:
-            await actor.run()
+            with writing_for(user_id):
+                await actor.run()
         except DatabaseError:
             logger.exception(
                 "conversation %s: the database failed; it is taken up again", actor.conversation_id
@@ -227,6 +230,11 @@ def conversations_with_requests(conversation_ids: Collection[UUID]) -> list[UUID
     return list(rows.filter(requests).order_by().values_list("conversation_id", flat=True).distinct())
 
 
+def owner_of(conversation_id: UUID) -> UUID | None:
+    rows = Conversation.objects.unscoped().filter(id=conversation_id)
+    return rows.values_list("user_id", flat=True).first()
+
+
 def conversations_with_build_news() -> list[UUID]:
     """Conversations whose log lacks messages of builds; for one that was deleted they count as logged."""
     followers = Follower.objects.unscoped().filter(has_news=True).order_by()
@@ -235,8 +243,9 @@ def conversations_with_build_news() -> list[UUID]:
         return []
     rows = Conversation.objects.unscoped().filter(id__in=wanted, deleted_at=None)
     there = set(rows.values_list("id", flat=True))
-    for gone in set(wanted) - there:
-        messages_to_log(conversation_id=gone)
+    for _, gone in users_of(followers.exclude(conversation_id__in=there)):
+        for conversation_id in gone.values_list("conversation_id", flat=True).distinct():
+            messages_to_log(conversation_id=conversation_id)
     return [conversation_id for conversation_id in wanted if conversation_id in there]
 
 

@@ -21,7 +21,7 @@ from apps.chat.models import Conversation, Message, MessageKind, Role, Turn, Tur
 from apps.chat.stream.events import LoggedEvent, rows_of
 from apps.core.db.pool import in_db
 from apps.core.db.prepared import prepared, prepared_update
-from apps.core.db.writing import insert_all, update_all
+from apps.core.db.writing import claim, insert_all, update_all
 from apps.core.jobs.leases import EXTEND_SECONDS, LeaseLost
 
 CLOSING_WORDS: dict[Reason, str] = {
@@ -199,18 +199,19 @@ def log_write_where(
 @transaction.atomic
 def logs_write(writes: Sequence[LogWrite]) -> set[UUID]:
     """Stores the events of many conversations in one transaction; returns those that are not ours any more."""
-    lost = Conversation.leases_extend([write.conversation_id for write in writes])
-    ours = [write for write in writes if write.conversation_id not in lost]
-    update_all(
-        Conversation,
-        ("last_seq", "stored_seq"),
-        [
-            (write.conversation_id, (write.reserved, write.events[-1].seq))
-            for write in ours
-            if write.events
-        ],
-    )
-    insert_all([row for write in ours for row in rows_of(write.conversation_id, write.events)])
+    with claim():  # of many users: each log is written by the process alone that holds its lease
+        lost = Conversation.leases_extend([write.conversation_id for write in writes])
+        ours = [write for write in writes if write.conversation_id not in lost]
+        update_all(
+            Conversation,
+            ("last_seq", "stored_seq"),
+            [
+                (write.conversation_id, (write.reserved, write.events[-1].seq))
+                for write in ours
+                if write.events
+            ],
+        )
+        insert_all([row for write in ours for row in rows_of(write.conversation_id, write.events)])
     return lost
 
 

@@ -14,6 +14,7 @@ from django.conf import settings
 from django.db import connections
 
 from apps.core.db.engines import SQLITE
+from apps.core.db.repeating import repeated
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -36,7 +37,8 @@ async def in_db(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) 
 
     The pool has IZZY_DB_THREADS threads; each hop costs about a millisecond, so make few. What the function
     raises is raised here. Cancelling the awaiting task does not stop a function that has begun: its
-    transaction commits. `async_to_sync` inside the function runs on the caller's event loop.
+    transaction commits. One that collided, or whose connection broke, before it committed anything is called again.
+    `async_to_sync` inside the function runs on the caller's event loop.
     """
     run = sync_to_async(_with_connection, thread_sensitive=False, executor=_pool())
     return await run(partial(function, *args, **kwargs))
@@ -68,7 +70,7 @@ def _with_connection(function: Callable[[], T]) -> T:
             connection.close()
         _local.opened = (now, _generation)
     try:
-        return function()
+        return repeated(function)
     finally:
         for connection in connections.all(initialized_only=True):
             if connection.errors_occurred:

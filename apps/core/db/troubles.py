@@ -55,10 +55,81 @@ KNOWN = {
 }
 """A part of SQLite's message, in lower case -> its trouble."""
 
+AWAY = Trouble(
+    "PostgreSQL does not answer.", "Start it, or look at DATABASE_URL and the network between.", True
+)
+REFUSED = Trouble(
+    "PostgreSQL does not let Izzy in.",
+    "Look at user and password in DATABASE_URL, and at pg_hba.conf.",
+    True,
+)
+BUSY = Trouble("Something else held what this would have changed.", "Try again.", True)
+STATES = {
+    "08": AWAY,
+    "57P": AWAY,
+    "28": REFUSED,
+    "3D000": Trouble(
+        "PostgreSQL has no database of that name.",
+        "Make it (createdb), or correct the name at the end of DATABASE_URL.",
+        True,
+    ),
+    "53100": Trouble("PostgreSQL's disk is full.", "Make room where its data directory lies.", True),
+    "53200": Trouble(
+        "PostgreSQL is out of memory.", "Give its machine more, or its settings less.", True
+    ),
+    "53300": Trouble(
+        "PostgreSQL takes no more connections.",
+        "Raise its max_connections, or lower IZZY_DB_CONNECTIONS (so many for each process).",
+        True,
+    ),
+    "25006": Trouble(
+        "PostgreSQL takes no writes: it is a standby, or set to read-only.",
+        "Point DATABASE_URL at the primary, or look at default_transaction_read_only.",
+        True,
+    ),
+    "58030": Trouble(
+        "PostgreSQL cannot read or write its files.", "Look at its disk and its log.", True
+    ),
+    "XX00": Trouble(
+        "PostgreSQL's files are damaged.",
+        "Restore it from a backup, see *Backups* in docs/operations.md.",
+    ),
+    "40": BUSY,
+    "55P03": BUSY,
+    "42P01": NOT_SET_UP,
+    "42703": OTHER_VERSION,
+    "42P07": OTHER_VERSION,
+    "42701": OTHER_VERSION,
+}
+"""The beginning of a SQLSTATE of PostgreSQL's -> its trouble."""
+UNREACHED = (
+    *("connection refused", "server closed the connection", "the connection is closed"),
+    *("connection is lost", "couldn't get a connection", "connection timeout", "timeout expired"),
+    *("failed to resolve host", "no route to host", "connection not open", "consuming input failed"),
+)
+"""Parts of what its client says where no server has said anything."""
+SAID = {
+    "password authentication failed": "28P01",
+    "too many clients": "53300",
+    "does not exist": "3D000",
+}
+"""Parts of what a server says that refuses a connection, which comes without its SQLSTATE."""
+
+
+def sqlstate(error: BaseException) -> str:
+    """The five characters by which PostgreSQL names an error, "" where there are none."""
+    return str(getattr(error.__cause__ or error, "sqlstate", None) or "")
+
 
 def explain(error: Exception) -> Trouble | None:
     """The trouble behind a database's error, None for one that is nobody's but a bug's."""
-    said = str(error).lower()
+    said, state = str(error).lower(), sqlstate(error)
+    if connection.vendor == "postgresql":
+        if not state and "connection" in said and "failed" in said:
+            state = next((state for part, state in SAID.items() if part in said), "")
+        if not state and any(part in said for part in UNREACHED):
+            return AWAY
+        return next((trouble for start, trouble in STATES.items() if state.startswith(start)), None)
     return next((trouble for part, trouble in KNOWN.items() if part in said), None)
 
 

@@ -11,6 +11,7 @@ from contextvars import ContextVar
 from datetime import datetime
 from decimal import Decimal
 from functools import cache, partial
+from hashlib import sha256
 from operator import attrgetter
 from typing import Any, TypeVar
 from uuid import UUID
@@ -21,21 +22,79 @@ from apps.core.log_ids import log_ids
 
 T = TypeVar("T")
 
-EVERYBODY = UUID(int=0)
-writer: ContextVar[UUID | None] = ContextVar("writer", default=EVERYBODY)
-"""The user whose rows the transactions of this context write, EVERYBODY where nobody said; None for those that only read."""
+writer: ContextVar[UUID | None] = ContextVar("writer", default=None)
+"""The user whose rows the transactions of this context write; None where nobody said."""
 
 
 @contextmanager
 def writing_for(user_id: UUID | None) -> Iterator[None]:
-    """Transactions begun inside write this user's rows, one at a time; with None they write nothing. On SQLite, where there is one
-    writer in any case, this changes nothing."""
+    """Transactions begun inside write this user's rows, one at a time; None: those of nobody in particular, such as a sweep's
+    over many users. On SQLite, where there is one writer in any case, this changes nothing."""
     token = writer.set(user_id)
     try:
         with log_ids(user=user_id):
             yield
     finally:
         writer.reset(token)
+
+
+claiming: ContextVar[bool] = ContextVar("claiming", default=False)
+
+
+class UnlockedWrite(RuntimeError):
+    """A write of a user's rows in a transaction that does not hold that user's lock (PostgreSQL alone looks)."""
+
+
+refusing: ContextVar[bool | None] = ContextVar("refusing", default=None)
+"""Whether this context refuses writes without the lock; None: as the process does."""
+
+_servers = False
+
+
+def refuse_unlocked() -> None:
+    """From here on this process refuses writes without the lock. Web processes and workers say so; elsewhere, in a shell or a
+    script, the lock of the user whom a statement names is taken with it."""
+    global _servers
+    _servers = True
+
+
+def unlocked_refused() -> bool:
+    """Whether a write without the lock is refused here."""
+    said = refusing.get()
+    return _servers if said is None else said
+
+
+@contextmanager
+def claim() -> Iterator[None]:
+    """Writes inside go without a user's lock where nobody said whose rows they are: for a conditional update over the rows of
+    many users (a lease, a claim of a sweep), which is sound by itself, and for rows that one process alone writes. Say why."""
+    token = claiming.set(True)
+    try:
+        yield
+    finally:
+        claiming.reset(token)
+
+
+def lock_for_all(name: str) -> None:
+    """Waits until no other transaction holds the lock of this name, and holds it until ours ends: for what is no user's (the
+    count of failed sign-ins, the first account). Take it before you read. SQLite's transactions exclude each other anyway."""
+    if connection.vendor == "postgresql":
+        key = int.from_bytes(sha256(name.encode()).digest()[:4], signed=True)
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", (NAMED, key))
+
+
+LOCK_SECONDS = 30
+"""So long a transaction waits for another's locks, as SQLite's does for its writer."""
+NAMED = 1
+"""The class of advisory locks with a name; users' have none."""
+
+
+def users_of(rows: "models.QuerySet[Any]") -> Iterator[tuple[UUID, "models.QuerySet[Any]"]]:
+    """User by user those of the rows that are theirs: for a sweep, which writes one user's at a time while it holds one."""
+    for user_id in list(rows.order_by().values_list("user_id", flat=True).distinct()):
+        with writing_for(user_id):
+            yield user_id, rows.filter(user_id=user_id)
 
 
 WRITERS_SECONDS = 30.0

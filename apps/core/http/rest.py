@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, NamedTuple, TypeVar, cast
 from uuid import UUID
 
@@ -13,6 +13,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from apps.core.db.repeating import repeated
 from apps.core.http.drf import Pages
 from apps.core.http.shapes import OpenInput, Page, Query, Shape
 
@@ -84,7 +85,7 @@ def operation(
     def declare(method: Callable[..., Any]) -> Callable[..., HttpResponseBase]:
         @wraps(method)
         def answered(view: "UserView", request: Request, **kwargs: Any) -> HttpResponseBase:
-            result = method(view, request, **kwargs)
+            result = repeated(partial(method, view, request, **kwargs))
             if isinstance(result, HttpResponseBase):
                 return result
             value, code = result if isinstance(result, Answer) else (result, statuses[0])

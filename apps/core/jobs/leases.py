@@ -18,6 +18,7 @@ from django.db.models.functions import Now
 
 from apps.core.db.pool import in_db, settled
 from apps.core.db.prepared import Prepared, PreparedUpdate
+from apps.core.db.writing import claim
 
 logger = logging.getLogger(__name__)
 
@@ -60,16 +61,18 @@ class Leased(models.Model):
     def lease_take(cls, key: UUID, runner: str = PROCESS, /, **values: Any) -> bool:
         """Whether the row is this process's now, of all that may try; sets `values` with it."""
         rows = cls._base_manager.filter(cls.lease_free() | Q(runner=runner), pk=key)
-        return bool(rows.update(runner=runner, lease_until=LEASE_END, **values))
+        with claim():  # its condition lets one through, whoever else tries
+            return bool(rows.update(runner=runner, lease_until=LEASE_END, **values))
 
     @classmethod
     def lease_extend(cls, key: UUID, runner: str = PROCESS, /, **values: Any) -> None:
         """Sets `values` with it. Raises LeaseLost."""
-        if all(type(value) is int for value in values.values()):
-            found = _extension(cls, tuple(values))(key, runner, *values.values())
-        else:
-            rows = cls._base_manager.filter(pk=key, runner=runner)
-            found = rows.update(lease_until=LEASE_END, **values)
+        with claim():  # the row is nobody else's for as long as it has this runner
+            if all(type(value) is int for value in values.values()):
+                found = _extension(cls, tuple(values))(key, runner, *values.values())
+            else:
+                rows = cls._base_manager.filter(pk=key, runner=runner)
+                found = rows.update(lease_until=LEASE_END, **values)
         if not found:
             raise LeaseLost(f"{cls.__name__} {key}")
 
@@ -77,7 +80,9 @@ class Leased(models.Model):
     def leases_extend(cls, keys: Collection[UUID], runner: str = PROCESS, /) -> set[UUID]:
         """Extends many leases; returns the rows that are not this process's, or gone."""
         rows = cls._base_manager.filter(pk__in=keys, runner=runner)
-        if rows.update(lease_until=LEASE_END) == len(keys):
+        with claim():
+            held = rows.update(lease_until=LEASE_END)
+        if held == len(keys):
             return set()
         return set(keys) - set(rows.values_list("pk", flat=True))
 
@@ -91,7 +96,8 @@ class Leased(models.Model):
         """Gives the row back, without a key all that this process holds, setting `values` with it."""
         rows = cls._base_manager.filter(runner=runner)
         rows = rows if key is None else rows.filter(pk=key)
-        rows.update(**RELEASED, **values)
+        with claim():  # as above
+            rows.update(**RELEASED, **values)
 
     @classmethod
     @asynccontextmanager

@@ -11,7 +11,7 @@ import logging
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from django.utils import timezone
 
 from apps.core.db.pool import database_file
 from apps.core.db.sqlite.base import Turn
+from apps.core.db.writing import LOCK_SECONDS
 from apps.core.models import InstanceState
 from apps.core.purging.places import PLACES, Hits, PurgePart, model_of, purge_parts, rows_of
 from apps.core.purging.trace import MARKER, Trace, redact
@@ -69,15 +70,63 @@ def scrubbed_at(after: datetime | None) -> datetime | None:
 
 def _scrub(*, anew: bool) -> None:
     file = database_file()
-    if file is None:
-        return
     began, started = timezone.now(), time.monotonic()
     for part in purge_parts.values():
         part.before_disk()
-    if _write_back(file, anew=anew) and anew:
+    if file is None:
+        if _vacuumed():
+            _note(done=began)
+            logger.info("the tables were cleaned in %.1f s", time.monotonic() - started)
+    elif _write_back(file, anew=anew) and anew:
         _note(done=began)
         _write_back(file, anew=False)  # the note itself is a write: nothing of before may lie in the log
         logger.info("the disk was cleaned in %.1f s", time.monotonic() - started)
+
+
+def _vacuumed() -> bool:
+    """PostgreSQL: takes removed rows, and former versions of changed ones, out of the tables; False while a transaction is open
+    that may still see them.
+
+    A table of at most IZZY_PURGE_VACUUM_MB is written anew, which holds up its readers and writers for a moment. In a larger
+    one, and in one that others do not let go of, the room is freed without being overwritten: later rows do that.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT clock_timestamp()")
+        (now,) = cursor.fetchone()
+        patience = time.monotonic() + WAIT_SECONDS
+        while cursor.execute(_OPEN, [now]) or cursor.fetchone() is not None:
+            if time.monotonic() > patience:
+                logger.info("the tables are not clean yet: a transaction of before is open")
+                return False
+            time.sleep(0.05)
+        cursor.execute(_SIZES)
+        sizes = dict(cursor.fetchall())
+        cursor.execute(f"SET lock_timeout = '{WAIT_SECONDS:.0f}s'")
+        try:
+            for table in sorted(sizes):
+                name = connection.ops.quote_name(table)
+                if sizes[table] <= settings.IZZY_PURGE_VACUUM_MB * 1_000_000:
+                    with suppress(OperationalError):
+                        cursor.execute(f"VACUUM (FULL) {name}")
+                        continue
+                cursor.execute(f"VACUUM {name}")
+        except OperationalError as error:
+            logger.info("the tables are not clean yet: %s", error)
+            return False
+        finally:
+            cursor.execute(f"SET lock_timeout = '{LOCK_SECONDS}s'")
+        return True
+
+
+_OPEN = (
+    "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    " AND backend_type = 'client backend' AND backend_xmin IS NOT NULL AND xact_start <= %s LIMIT 1"
+)
+_SIZES = (
+    "SELECT relname, pg_table_size(oid) FROM pg_class"
+    " WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' AND relname <> 'django_migrations'"
+    " AND pg_relation_size(oid) > 0"
+)
 
 
 def _write_back(file: Path, *, anew: bool) -> bool:

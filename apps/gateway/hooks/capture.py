@@ -14,6 +14,7 @@ from django.utils import timezone
 from apps.chat.conversations.ingest import MAX_CONTENT_CHARS, messages_ingest
 from apps.chat.conversations.services import conversation_rename
 from apps.chat.models import Message, Role
+from apps.core.db.writing import writing_for
 from apps.core.ids import uuid7
 from apps.core.text import truncated
 from apps.gateway.hooks.dialects import HookEvent
@@ -86,7 +87,8 @@ def unanswered_keep() -> None:
     old = ClientSession.objects.unscoped().filter(updated_at__lt=timezone.now() - UNANSWERED)
     for session in old.filter(surface=ClientSession.Surface.HOOK).exclude(prompts=[])[:SLICE]:
         try:
-            prompts_keep(session=session)
+            with writing_for(session.user_id):
+                prompts_keep(session=session)
         except Exception:  # whatever is wrong with one session, the others' are kept
             logger.exception("what was said in session %s was not kept", session.pk)
 

@@ -15,6 +15,7 @@ from django.utils.crypto import salted_hmac
 from apps.accounts.models import APIToken
 from apps.agent.services import grant_add
 from apps.agent.tools.base import tool_title
+from apps.core.db.writing import users_of
 from apps.core.errors import Conflict, NotFound
 from apps.core.ids import parse_id
 from apps.gateway.models import WaitingCall
@@ -135,6 +136,6 @@ def calls_undecided(user_id: UUID) -> int:
 def calls_prune() -> None:
     """Sweep: removes calls of which nothing holds any more."""
     since = timezone.now() - LASTS
-    WaitingCall.objects.unscoped().filter(
-        Q(decision="", created_at__lte=since) | Q(decided_at__lte=since)
-    ).delete()
+    over = Q(decision="", created_at__lte=since) | Q(decided_at__lte=since)
+    for _, own in users_of(WaitingCall.objects.unscoped().filter(over)):
+        own.delete()

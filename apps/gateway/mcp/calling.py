@@ -21,6 +21,7 @@ from apps.agent.turn.executor import ToolExecutor, executor_for
 from apps.capabilities.catalog.names import PREFIX
 from apps.capabilities.runs.tools import EXECUTE, capability_reach, plain_name
 from apps.core.db.pool import in_db
+from apps.core.db.writing import writing_for
 from apps.core.errors import Conflict, InvalidInput, NotAuthenticated, NotFound
 from apps.core.http.drf import parse_json
 from apps.core.text import depth_of, storable
@@ -74,7 +75,8 @@ async def tool_call(
 
     The call runs as a task of its own: it is cancelled once, and has ended with all that it began when this returns or raises.
     """
-    task = asyncio.create_task(_call(caller, context, params))
+    with writing_for(caller.user_id):  # which its task takes along
+        task = asyncio.create_task(_call(caller, context, params))
     gone = asyncio.create_task(caller.gone.wait())
     _running.add(task)
     try:

@@ -14,6 +14,7 @@ from uuid import UUID
 import httpx
 
 from apps.core.db.pool import in_db
+from apps.core.db.writing import writer, writing_for
 from apps.core.http.edge import ABORT, MESSAGES_LIMIT, MESSAGES_PREFIX
 from apps.core.http.observed import route_found
 from apps.gateway.proxy.answer import Answer
@@ -130,7 +131,8 @@ class _Exchange:
             plan = prepared.plan
             storing = None
             if plan is not None:
-                block = await _block(plan)
+                with writing_for(prepared.token.user_id):
+                    block = await _block(plan)
                 texts = dict(plan.stored)
                 if block is not None and block.text and plan.place not in texts:
                     texts[plan.place] = block.text
@@ -290,7 +292,9 @@ def _later(
     user_id: UUID, work: Coroutine[Any, Any, None], *, session_id: UUID | None
 ) -> "asyncio.Task[None]":
     """Runs it beside the request, which may end before."""
-    task = asyncio.create_task(work, context=contextvars.Context())
+    context = contextvars.Context()
+    context.run(writer.set, user_id)
+    task = asyncio.create_task(work, context=context)
     tasks = _afterwards.setdefault(user_id, {})
     tasks[task] = session_id
 

@@ -9,6 +9,7 @@ from django.utils import timezone
 from apps.accounts.models import APIToken
 from apps.agent.model.client import modelcall_record
 from apps.agent.models import ModelCall
+from apps.core.db.writing import users_of
 from apps.gateway.models import ProxySpending
 from apps.gateway.proxy.answer import Answer
 from apps.gateway.proxy.errors import ProxyError
@@ -71,4 +72,5 @@ def spending_record(
 def spending_prune() -> int:
     """Sweep: removes the counts of days that are over; how many."""
     before = timezone.now().astimezone(UTC).date() - KEPT
-    return ProxySpending.objects.unscoped().filter(day__lt=before).delete()[0]
+    old = ProxySpending.objects.unscoped().filter(day__lt=before)
+    return sum(own.delete()[0] for _, own in users_of(old))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from apps.accounts.access import authenticate_bearer, has_scope
 from apps.accounts.models import APIToken, Scope
+from apps.core.db.writing import writing_for
 from apps.core.errors import NotAuthenticated
 from apps.gateway.proxy.body import MessagesBody, Unreadable, read_body
 from apps.gateway.proxy.credentials import Credentials
@@ -63,7 +64,8 @@ def prepare(incoming: Incoming) -> Prepared:
     is_messages = incoming.method == "POST" and incoming.path in {MESSAGES, COUNT}
     body = _body(incoming.body) if is_messages else None
     model = body.fields.get("model") if body else ""
-    plan = _plan(token, body, incoming.headers) if body else None
+    with writing_for(token.user_id):
+        plan = _plan(token, body, incoming.headers) if body else None
     counts = incoming.path == COUNT
     return Prepared(token, upstream, plan, counts, model if isinstance(model, str) else "")
 

@@ -4,6 +4,7 @@ from uuid import UUID
 
 from django.db.models import Count
 
+from apps.core.db.writing import writing_for
 from apps.gateway.models import ProxyTurn
 
 MOST_OF_USER = 50_000
@@ -17,10 +18,11 @@ def turns_prune() -> int:
     counts = ProxyTurn.objects.unscoped().order_by().values_list("user_id").annotate(turns=Count("pk"))
     for user_id, number in counts.filter(turns__gt=MOST_OF_USER):
         turns = ProxyTurn.objects.for_user(user_id)
-        for start in range(0, number - MOST_OF_USER, SLICE):
-            some = min(SLICE, number - MOST_OF_USER - start)
-            oldest = list(turns.order_by("pk").values_list("pk", flat=True)[:some])
-            removed += turns.filter(pk__in=oldest).delete()[0]
+        with writing_for(user_id):
+            for start in range(0, number - MOST_OF_USER, SLICE):
+                some = min(SLICE, number - MOST_OF_USER - start)
+                oldest = list(turns.order_by("pk").values_list("pk", flat=True)[:some])
+                removed += turns.filter(pk__in=oldest).delete()[0]
     return removed
 
 

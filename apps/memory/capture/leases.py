@@ -16,6 +16,7 @@ from django.utils import timezone
 from apps.accounts.selectors import preferences_for
 from apps.agent.model.client import Usage
 from apps.core.db.pool import in_db
+from apps.core.db.writing import writing_for
 from apps.core.jobs.leases import LeaseLost
 from apps.memory.models import CaptureLease, CaptureWindow, GateVerdict, WindowState
 
@@ -79,17 +80,18 @@ def user_lease(user_id: UUID) -> bool:
 @asynccontextmanager
 async def user_held(user_id: UUID) -> AsyncIterator[bool]:
     """Keeps the user's lease for as long as the block runs, and tells whether it was to be had. Where another process takes it
-    meanwhile the block ends."""
-    if not await in_db(user_lease, user_id):
-        yield False
-        return
-    try:
-        async with CaptureLease.lease_kept(user_id):
-            yield True
-    except LeaseLost:
-        logger.warning("another process remembers for user %s by now", user_id)
-    finally:
-        await asyncio.shield(in_db(CaptureLease.lease_release, user_id))
+    meanwhile the block ends. What is written inside is this user's."""
+    with writing_for(user_id):
+        if not await in_db(user_lease, user_id):
+            yield False
+            return
+        try:
+            async with CaptureLease.lease_kept(user_id):
+                yield True
+        except LeaseLost:
+            logger.warning("another process remembers for user %s by now", user_id)
+        finally:
+            await asyncio.shield(in_db(CaptureLease.lease_release, user_id))
 
 
 @transaction.atomic

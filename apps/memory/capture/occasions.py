@@ -17,6 +17,7 @@ from django.utils import timezone
 from apps.accounts.selectors import preferences_for
 from apps.agent.model.client import ModelError, current_endpoint, model_for
 from apps.core.db.pool import in_db
+from apps.core.db.writing import users_of
 from apps.core.jobs.fair import users_by_turns
 from apps.core.jobs.leases import LeaseLost
 from apps.memory.models import CaptureLease, Memory, OccasionsBy, OccasionsWait, Status, Trust
@@ -75,7 +76,7 @@ def occasions_check() -> int:
     """The sweep: of the occasions that were not looked at yet, leave out those that would come up always; how many notes."""
     waiting = Memory.objects.unscoped().filter(occasions_wait=OccasionsWait.CHECK)
     done = 0
-    for user_id in list(waiting.order_by().values_list("user_id", flat=True).distinct()):
+    for user_id, _ in users_of(waiting):
         while count := _check_some(user_id):
             done += count
     return done

@@ -15,7 +15,7 @@ from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from apps.core.db.prepared import prepared
-from apps.core.db.writing import insert_all, once
+from apps.core.db.writing import insert_all, once, users_of
 from apps.core.purging.places import Hits
 from apps.core.purging.trace import Trace
 from apps.core.quotes import own_words, split_quotes
@@ -285,19 +285,20 @@ def _withdraw(windows: QuerySet[CaptureWindow]) -> int:
     )
 
 
-@transaction.atomic
 def windows_retry(*, user_id: UUID | None = None) -> int:
     """Windows that were given up wait again, with a clean slate; of all users where none is named."""
     rows = CaptureWindow.objects.for_user(user_id) if user_id else CaptureWindow.objects.unscoped()
-    return rows.filter(state=WindowState.GAVE_UP).update(
-        state=WindowState.WAITING,
-        attempts=0,
-        delays=0,
-        due_at=timezone.now(),
-        error="",
-        error_code="",
-        done_at=None,
-    )
+    anew = {
+        "state": WindowState.WAITING,
+        "attempts": 0,
+        "delays": 0,
+        "due_at": timezone.now(),
+        "error": "",
+        "error_code": "",
+        "done_at": None,
+    }
+    given_up = rows.filter(state=WindowState.GAVE_UP)
+    return sum(own.update(**anew) for _, own in users_of(given_up))
 
 
 @transaction.atomic

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from apps.accounts.models import Review
 from apps.accounts.selectors import preferences_for
-from apps.core.db.writing import insert_all, precompute
+from apps.core.db.writing import insert_all, precompute, writing_for
 from apps.core.errors import InvalidInput, IzzyError, TooLarge
 from apps.memory.models import (
     Kind,
@@ -234,7 +234,8 @@ def notes_catch_up() -> int:
             return done
         last = batch[-1].pk
         for user_id in {note.user_id for note in batch}:
-            done += _catch_up(user_id, [note.pk for note in batch if note.user_id == user_id])
+            with writing_for(user_id):
+                done += _catch_up(user_id, [note.pk for note in batch if note.user_id == user_id])
 
 
 @transaction.atomic

@@ -6,9 +6,10 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
+from apps.core.db.writing import users_of
 from apps.core.errors import Conflict, InvalidInput, NotFound
 from apps.core.ids import note_id
 from apps.core.text import clean_text
@@ -158,13 +159,16 @@ def supersede_with(
     edge_ensure(old.user_id, new.pk, old.pk, Relation.SUPERSEDES)
 
 
-@transaction.atomic
 def superseded_due() -> int:
     """The sweep: notes whose replacement has begun to hold become superseded; returns how many."""
-    now = timezone.now()
     due = Memory.objects.unscoped().filter(
-        status=Status.ACTIVE, superseded_by__isnull=False, valid_to__lte=now
+        status=Status.ACTIVE, superseded_by__isnull=False, valid_to__lte=timezone.now()
     )
+    return sum(_supersede(own) for _, own in users_of(due))
+
+
+@transaction.atomic
+def _supersede(due: QuerySet[Memory]) -> int:
     change = Change(
         actor=Origin.ASSISTANT, trust=Trust.ASSISTANT, reason="what replaces it holds by now"
     )

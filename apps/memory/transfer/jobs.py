@@ -48,9 +48,7 @@ def import_create(
     InvalidInput (`unknown_format`, `empty_file`, `wrong_encoding`), TooLarge beyond IZZY_IMPORT_LIMIT unless not `limited`,
     Conflict (`too_many`) while MAX_OPEN others have not ended.
     """
-    if Import.objects.for_user(user_id).filter(state__in=OPEN_IMPORTS).count() >= MAX_OPEN:
-        message = f"{MAX_OPEN} imports are under way already. Wait for one, or cancel it."
-        raise Conflict(message, code="too_many", limit=MAX_OPEN)
+    _room_check(user_id)
     if format not in {AUTO, *(known for known, _, _ in import_formats())}:
         raise InvalidInput("There is no such format.", code="unknown_format", field="format")
     key, shown = uuid7(), " ".join("".join(filter(str.isprintable, name)).split())[-MAX_NAME_CHARS:]
@@ -78,8 +76,15 @@ def import_create(
         )
 
 
+def _room_check(user_id: UUID) -> None:
+    if Import.objects.for_user(user_id).filter(state__in=OPEN_IMPORTS).count() >= MAX_OPEN:
+        message = f"{MAX_OPEN} imports are under way already. Wait for one, or cancel it."
+        raise Conflict(message, code="too_many", limit=MAX_OPEN)
+
+
 @transaction.atomic
 def _stored(job: Import, *, here: bool) -> Import:
+    _room_check(job.user_id)  # again, as others may have come while the file was read
     if here:
         job.runner, job.lease_until = PROCESS, LEASE_END
     job.save(force_insert=True)

@@ -15,7 +15,7 @@ from django.db import DatabaseError, IntegrityError, OperationalError, transacti
 from django.db.models.functions import Coalesce, Now
 from django.utils import timezone
 
-from apps.core.db.writing import precompute
+from apps.core.db.writing import precompute, writing_for
 from apps.core.errors import IzzyError
 from apps.core.jobs.leases import LeaseLost
 from apps.core.jobs.worker import Background
@@ -69,6 +69,10 @@ class Run:
 
     def step(self) -> bool:
         """Takes in the next batch; whether there may be more. Raises LeaseLost, OperationalError."""
+        with writing_for(self.job.user_id):
+            return self._step()
+
+    def _step(self) -> bool:
         try:
             self._check_cancelled()
             if self._batches is None:

@@ -13,6 +13,7 @@ from django.db import connections
 from django.urls import get_resolver
 from django.utils.module_loading import import_string
 
+from apps.core.db.writing import refuse_unlocked
 from apps.core.http.edge import BACKLOG
 from apps.core.http.sharing import bound, can_share
 from apps.core.jobs.parent_watch import BEAT_SECONDS, heartbeat, wait_at_gate, watch_parent
@@ -47,6 +48,7 @@ class Command(BaseCommand):
         get_resolver().url_patterns  # noqa: B018  loads the views now and not with the first request
         wait_at_gate()
         refuse_other_keys()
+        refuse_unlocked()
         endpoints = build_endpoint_description_strings(host=options["host"], port=options["port"])
         server = WebServer(
             listener=listener(options["host"], options["port"]),

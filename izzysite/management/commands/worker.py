@@ -6,6 +6,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
+from apps.core.db.writing import refuse_unlocked
 from apps.core.jobs.parent_watch import wait_at_gate, watch_parent
 from apps.core.jobs.running import data_directory_hold
 from apps.core.jobs.worker import run_worker, stand_back
@@ -21,6 +22,7 @@ class Command(BaseCommand):
         data_directory_hold(Path(settings.IZZY_DATA_DIR))
         wait_at_gate()
         refuse_other_keys()
+        refuse_unlocked()
         stand_back()
         # Here and not above: whoever asks for help need not load what builds need.
         from apps.builder.runner.pool import BuildThread

@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from apps.accounts.models import DAILY_TOKENS, MAX_DAILY_TOKENS, ProxyMemory, Scope, User
 from apps.accounts.services import token_create
+from apps.core.db.writing import writing_for
 from apps.core.errors import IzzyError
 
 MAX_DAYS = 36_500
@@ -66,16 +67,17 @@ class Command(BaseCommand):
             raise CommandError(f"--proxy-daily-tokens must be from 1 to {MAX_DAILY_TOKENS:,}.")
         scopes = options["scope"] or [str(Scope.WRITE)]
         try:
-            _, secret = token_create(
-                user=user,
-                name=options["name"],
-                scopes=scopes,
-                expires_at=expires_at,
-                reaches_out=options["reaches_out"],
-                person_answers=options["person_answers"],
-                proxy_memory=options["proxy_memory"],
-                proxy_daily_tokens=options["proxy_daily_tokens"],
-            )
+            with writing_for(user.pk):
+                _, secret = token_create(
+                    user=user,
+                    name=options["name"],
+                    scopes=scopes,
+                    expires_at=expires_at,
+                    reaches_out=options["reaches_out"],
+                    person_answers=options["person_answers"],
+                    proxy_memory=options["proxy_memory"],
+                    proxy_daily_tokens=options["proxy_daily_tokens"],
+                )
         except IzzyError as error:
             raise CommandError(error.message) from error
         self.stdout.write(secret)

@@ -9,6 +9,7 @@ from apps.accounts.models import User
 from apps.capabilities.catalog.selectors import retire_reason
 from apps.capabilities.models import Capability, Status
 from apps.capabilities.runs.examples import Tested, capability_retest
+from apps.core.db.writing import writing_for
 from apps.core.errors import NotFound, Unavailable
 
 
@@ -31,7 +32,8 @@ class Command(BaseCommand):
         failed = untested = 0
         for row in rows:
             try:
-                tested = asyncio.run(capability_retest(user_id=row.user_id, name=row.name))
+                with writing_for(row.user_id):
+                    tested = asyncio.run(capability_retest(user_id=row.user_id, name=row.name))
             except Unavailable as error:
                 raise CommandError(error.message) from error
             except NotFound:

@@ -7,6 +7,7 @@ from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand
 
+from apps.core.db.writing import writing_for
 from apps.memory.notes.changes import decay_apply
 
 
@@ -19,6 +20,7 @@ class Command(BaseCommand):
         archive_after = timedelta(days=settings.IZZY_ARCHIVE_DAYS)
         written = archived = 0
         for user_id in get_user_model().objects.values_list("pk", flat=True):
-            changed, put_away = decay_apply(user_id=user_id, archive_after=archive_after)
+            with writing_for(user_id):
+                changed, put_away = decay_apply(user_id=user_id, archive_after=archive_after)
             written, archived = written + changed, archived + put_away
         self.stdout.write(f"{written} priorities written, {archived} notes archived.")

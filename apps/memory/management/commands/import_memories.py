@@ -11,6 +11,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from apps.accounts.models import User
+from apps.core.db.writing import writing_for
 from apps.core.errors import IzzyError
 from apps.memory.models import Import, ImportState
 from apps.memory.transfer.jobs import AUTO, import_create, import_formats, import_get
@@ -41,17 +42,18 @@ class Command(BaseCommand):
         if user is None:
             raise CommandError(f"There is no user {options['user']}.")
         try:
-            job = import_create(
-                user_id=user.pk,
-                chunks=_chunks(options["file"]),
-                name="" if options["file"] == "-" else Path(options["file"]).name,
-                format=options["format"],
-                dry_run=options["dry_run"],
-                own=options["own"],
-                accept=options["accept"],
-                limited=False,
-                here=True,
-            )
+            with writing_for(user.pk):
+                job = import_create(
+                    user_id=user.pk,
+                    chunks=_chunks(options["file"]),
+                    name="" if options["file"] == "-" else Path(options["file"]).name,
+                    format=options["format"],
+                    dry_run=options["dry_run"],
+                    own=options["own"],
+                    accept=options["accept"],
+                    limited=False,
+                    here=True,
+                )
         except IzzyError as error:
             raise CommandError(error.message) from error
         except OSError as error:
