@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 
 from django.db import DatabaseError, InterfaceError, connection
 
+from apps.core.db.counting import RETRIES
 from apps.core.db.troubles import sqlstate
 
 T = TypeVar("T")
@@ -35,6 +36,7 @@ def repeated(work: Callable[[], T]) -> T:
             lost = database.is_lost()
             if database.commits != before or not (lost or sqlstate(error) in COLLISIONS):
                 raise
+            RETRIES.add("lost connection" if lost else "collision")
             if lost:
                 connection.close()
         time.sleep(WAIT_SECONDS * 3 ** (tried - 1) * random.uniform(0.5, 1.5))
