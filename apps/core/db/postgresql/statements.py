@@ -8,7 +8,7 @@ from uuid import UUID
 
 from django.apps import apps
 
-WRITES = ("INSERT", "UPDATE", "DELETE")
+WRITES = ("INSERT", "UPDATE", "DELETE", "WITH")  # the last may lead to one of the others
 _TARGET = re.compile(r'(?:INSERT INTO|UPDATE|DELETE FROM)\s+"?(\w+)"?(?:\s+\(([^)]*)\))?')
 _OWNER = re.compile(r'"?user_id"?\)?\s*=\s*\(?(?=%s)')
 _PARAMETER = re.compile(r"%s")
@@ -54,10 +54,10 @@ def owners_of(written: Written, parameters: Sequence[Any], many: bool) -> set[UU
 
 
 def _looked_through(sql: str) -> Written | None:
-    target = _TARGET.match(sql)
+    target = _TARGET.search(sql) if sql.startswith("WITH") else _TARGET.match(sql)
     if target is None or target[1] not in owned_tables():
         return None
-    if sql.startswith("INSERT"):
+    if target[0].startswith("INSERT"):
         names = [name.strip(' "') for name in (target[2] or "").split(",")]
         return Written(target[1], _inserted(sql[target.end() :], names))
     owner = _OWNER.search(sql, target.end())
