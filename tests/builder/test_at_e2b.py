@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from django.db.models.fields.json import KT
 from pytest_django import Settings
 
 from apps.accounts.models import User
@@ -68,7 +69,8 @@ async def test_a_build_with_a_failing_test_a_host_and_a_secret(
         build_answer(user_id=alice.pk, build_id=build.pk, decision="allow")
 
     running = asyncio.ensure_future(answered(build, pool, allow))
-    questions = BuilderMessage.objects.unscoped().filter(type="question", payload__kind="network")
+    asked = BuilderMessage.objects.unscoped().alias(kind=KT("payload__kind"))
+    questions = asked.filter(type="question", kind="network")
     await until(lambda: in_db(questions.exists))
     await in_db(allow)
     await running

@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from django.db.models.fields.json import KT
 from pytest_django import Settings
 
 from apps.accounts.models import User
@@ -61,7 +62,8 @@ async def answered(
     def asked() -> bool:
         return (
             BuilderMessage.objects.unscoped()
-            .filter(type="question", payload__kind=kind, read=False)
+            .alias(kind=KT("payload__kind"))
+            .filter(type="question", kind=kind, read=False)
             .exists()
         )
 

@@ -15,8 +15,11 @@ def rename_elsewhere(title: str) -> None:
     """A write from another connection, which gives up after a second."""
 
     def write() -> None:
+        patience = (
+            "PRAGMA busy_timeout = 1000" if connection.vendor == "sqlite" else "SET lock_timeout = 1000"
+        )
         with connection.cursor() as cursor:
-            cursor.execute("PRAGMA busy_timeout = 1000")
+            cursor.execute(patience)
         Conversation.objects.unscoped().update(title=title)
         done.append(title)
         connection.close()
