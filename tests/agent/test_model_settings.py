@@ -1,6 +1,5 @@
 """Where the model comes from and what the instance says about it."""
 
-import asyncio
 from decimal import Decimal
 from functools import partial
 from typing import Any
@@ -13,6 +12,7 @@ from apps.agent import status
 from apps.agent.model.client import current_endpoint, model_for
 from apps.agent.models import ModelCall
 from apps.agent.turn.events import Response
+from apps.core.db.pool import in_db
 from apps.core.health import CheckResult, State
 from apps.core.registries import choices, connection_tests
 from tests.agent.turns import Turn
@@ -62,7 +62,7 @@ async def test_a_key_set_while_running_is_used_by_the_next_call(
 ) -> None:
     settings.ANTHROPIC_API_KEY = ""
     await Turn(alice).run()
-    await asyncio.to_thread(secret_set, name="anthropic_api_key", value="sk-new")
+    await in_db(secret_set, name="anthropic_api_key", value="sk-new")
     await Turn(alice).run()
     sent = [request.headers["authorization"] for request in peer.requests]
     assert sent == ["Bearer none-needed", "Bearer sk-new"]
@@ -144,7 +144,7 @@ async def test_offline_answers_without_any_server_and_costs_nothing(alice: User,
     events = await turn.run()
     assert isinstance(events[-1], Response)
     assert "offline mode" in events[-1].text
-    call = await asyncio.to_thread(lambda: ModelCall.objects.for_user(alice).get())
+    call = await in_db(lambda: ModelCall.objects.for_user(alice).get())
     assert call.endpoint == "offline"
     assert call.cost_usd == Decimal(0)
     assert (call.model, call.input_tokens, call.output_tokens) == ("offline", 0, 0)

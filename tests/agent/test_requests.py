@@ -1,6 +1,5 @@
 """What goes over the wire to a model server."""
 
-import asyncio
 import json
 from itertools import pairwise
 from typing import Any
@@ -13,6 +12,7 @@ from apps.agent.model.client import ModelRequest, complete
 from apps.agent.model.messages import canonical, canonical_json
 from apps.agent.model.sdk import SdkModelClient
 from apps.agent.models import ModelCall
+from apps.core.db.pool import in_db
 from tests.agent.turns import Turn, a_tool, answering
 from tests.peers.anthropic_server import AnthropicServer, reply, tool
 
@@ -130,5 +130,5 @@ async def test_a_call_that_is_taken_whole_has_a_row_without_error(
     alice: User, peer: AnthropicServer
 ) -> None:
     await complete(SdkModelClient(), request_of(alice, purpose="title"))
-    call = await asyncio.to_thread(lambda: ModelCall.objects.for_user(alice).get())
+    call = await in_db(lambda: ModelCall.objects.for_user(alice).get())
     assert (call.purpose, call.error_code, call.stop_reason) == ("title", "", "end_turn")

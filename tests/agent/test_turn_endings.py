@@ -10,6 +10,7 @@ from apps.accounts.models import User
 from apps.agent.models import ModelCall, ToolCall
 from apps.agent.tools.base import Tier
 from apps.agent.turn.events import Response, TextDelta, ToolResult, TurnResumed
+from apps.core.db.pool import in_db
 from tests.agent.turns import Turn, a_tool, answering
 from tests.peers.anthropic_server import AnthropicServer, reply, thinking, tool
 from tests.waiting import until
@@ -22,7 +23,7 @@ def only_call(user: User) -> ModelCall:
 
 
 async def row(user: User) -> ModelCall:
-    return await asyncio.to_thread(only_call, user)
+    return await in_db(only_call, user)
 
 
 async def test_an_answer_is_streamed_stored_and_ends_in_a_response(
@@ -266,5 +267,5 @@ async def test_cancelling_while_a_tool_runs_cancels_the_tool(alice: User, peer: 
     with pytest.raises(asyncio.CancelledError):
         await task
     assert ended.is_set()
-    call = await asyncio.to_thread(lambda: ToolCall.objects.for_user(alice).get())
+    call = await in_db(lambda: ToolCall.objects.for_user(alice).get())
     assert call.state == ToolCall.State.RUNNING, "chat closes it, with the reason"

@@ -1,6 +1,5 @@
 """What becomes of a turn whose model fails: one clear error, and nothing that was stored is lost."""
 
-import asyncio
 import json
 import time
 from collections.abc import Callable
@@ -13,6 +12,7 @@ import pytest
 from apps.accounts.models import User
 from apps.agent.models import ModelCall
 from apps.agent.turn.events import ModelRetry, Response, TurnFailed
+from apps.core.db.pool import in_db
 from tests.agent.turns import Turn, a_tool, answering
 from tests.peers.anthropic_server import AnthropicServer, Reply, failure, reply, tool
 
@@ -31,7 +31,7 @@ def only_call(user: User) -> ModelCall:
 
 
 async def row(user: User) -> ModelCall:
-    return await asyncio.to_thread(only_call, user)
+    return await in_db(only_call, user)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Approvals, questions, and turns that go on in another process."""
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -81,7 +80,7 @@ async def test_the_users_own_preference_is_read(
         alice.preferences.tool_approval = {"shred": "ask"}
         alice.preferences.save()
 
-    await asyncio.to_thread(prefer)
+    await in_db(prefer)
     peer.add(reply(tool("shred", {"what": "a"})))
     turn = Turn(alice, [a_tool("shred", shredder.run, Tier.SIDE_EFFECTING)])
     assert last_response(await turn.run()).waits

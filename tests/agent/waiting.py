@@ -1,6 +1,5 @@
 """What tests of waiting and interrupted turns share: a tool that asks first, and the user's side of it."""
 
-import asyncio
 from typing import Any
 
 from apps.accounts.models import User
@@ -43,4 +42,4 @@ async def answer(user: User, call_id: str, text: str) -> ToolCall:
 
 
 async def row_of(user: User, **which: Any) -> ToolCall:
-    return await asyncio.to_thread(lambda: ToolCall.objects.for_user(user).get(**which))
+    return await in_db(lambda: ToolCall.objects.for_user(user).get(**which))

@@ -87,7 +87,7 @@ def test_it_is_not_the_tools_fault(alice: User) -> None:
 @pytest.mark.usefixtures("real_sandbox")
 async def test_a_run_that_takes_long_is_held(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(leases, "EXTEND_SECONDS", 0.05)
-    await asyncio.to_thread(
+    await in_db(
         make,
         alice,
         name="slow",
@@ -134,10 +134,10 @@ async def test_whatever_goes_wrong_around_a_run_ends_its_row(
 
     monkeypatch.setattr("apps.capabilities.runs.execution.current_backend", Broken)
     monkeypatch.setattr("apps.capabilities.sandbox.running.current_backend", Broken)
-    await asyncio.to_thread(make, alice, "echo", input_schema={"type": "object"})
+    await in_db(make, alice, "echo", input_schema={"type": "object"})
     try:
         await capability_execute(user_id=alice.pk, name="echo", args={})
     except OSError:
         assert code == "sandbox_failed"
-    row = await asyncio.to_thread(Execution.objects.for_user(alice.pk).get)
+    row = await in_db(Execution.objects.for_user(alice.pk).get)
     assert (row.state, row.error_code) == ("failed", code)

@@ -157,7 +157,7 @@ def test_a_database_of_a_newer_version_is_noticed() -> None:
 @pytest.mark.parametrize(
     ("statement", "meant"),
     [
-        ("CREATE TABLE core_instancestate (a)", "another version"),
+        ("CREATE TABLE core_instancestate (a TEXT)", "another version"),
         ("SELECT hue FROM core_instancestate", "another version"),
         ("INSERT INTO core_instancestate (hue) VALUES (1)", "another version"),
         ("SELECT * FROM core_nothing", "not set up"),

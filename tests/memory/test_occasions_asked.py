@@ -350,7 +350,7 @@ async def test_windows_of_conversations_go_first(
         return model(request) if names == ["give_occasions"] else capture(request)
 
     peer.fallback = both
-    await asyncio.to_thread(read_due)
+    await in_db(read_due)
     assert await in_db(Memory.objects.for_user(alice).filter(content__contains="Linz").exists)
     assert (await in_db(now, made))[1] == "model"
 
