@@ -21,7 +21,7 @@ from apps.capabilities.catalog.lifecycle import capability_disable
 from apps.capabilities.catalog.matching import capability_document
 from apps.capabilities.models import Capability, CapabilityVersion, Status
 from apps.capabilities.sandbox.layers.store import layer_owners, layers_name, layers_remove
-from apps.core.db.writing import EVERYBODY, writing_for
+from apps.core.db.writing import writing_for
 from apps.core.integrity import Check, Finding, disposable, integrity_checks, row_name, users_each
 from apps.search.documents import Document, Source
 from apps.search.integrity import Indexed, indexed
@@ -146,7 +146,8 @@ def _folders_fix(findings: Sequence[Finding]) -> None:
     storage = storages["shared"]
     for finding in findings:
         path = finding.subject
-        # Whoever writes a version does so inside a transaction: inside of ours nobody is about to name the folder.
+        # Whoever writes a version does so inside a transaction of the capability's owner: inside of ours nobody is about to
+        # name the folder. One of no capability was there when all who wrote then had ended: nobody will.
         with writing_for(_owner(path)), transaction.atomic():
             named = CapabilityVersion.objects.unscoped().filter(path=path)
             if path.count("/") == 1 and any(storage.listdir(path)):
@@ -159,12 +160,12 @@ def _folders_fix(findings: Sequence[Finding]) -> None:
                 folder_remove(above)
 
 
-def _owner(path: str) -> UUID:
-    """The user whose capability's folder it is, or lies in."""
+def _owner(path: str) -> UUID | None:
+    """The user whose capability's folder it is, or lies in; None for nobody's."""
     with suppress(ValueError):
         rows = Capability.objects.unscoped().filter(pk=UUID(path.split("/")[1]))
-        return rows.values_list("user_id", flat=True).first() or EVERYBODY
-    return EVERYBODY
+        return rows.values_list("user_id", flat=True).first()
+    return None
 
 
 def _layers(user_id: UUID | None) -> Iterator[Finding]:

@@ -4,7 +4,7 @@ import logging
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -12,7 +12,7 @@ from uuid import UUID
 from django.db import DatabaseError, connection
 
 from apps.core.db.troubles import DAMAGED, explain
-from apps.core.db.writing import EVERYBODY, SLICE, writers_wait, writing_for
+from apps.core.db.writing import SLICE, claim, writers_wait, writing_for
 
 from . import Check, Finding, checks
 
@@ -103,7 +103,8 @@ def _settled(
 def _repair(name: str, check: Check, findings: list[Finding]) -> None:
     assert check.fix is not None  # noqa: S101 - the caller has looked
     try:
-        with writing_for(findings[0].user_id or EVERYBODY):
+        user_id = findings[0].user_id
+        with writing_for(user_id), nullcontext() if user_id else claim():  # rows of nobody have no lock
             check.fix(findings)
     except DatabaseError as error:
         if explain(error) is not DAMAGED:

@@ -7,7 +7,7 @@ import numpy as np
 from django.db import transaction
 from django.db.models import Exists, F, Max, OuterRef
 
-from apps.core.db.writing import SLICE
+from apps.core.db.writing import SLICE, writing_for
 from apps.core.integrity import Check, Finding, owner_of, per_user, row_name, users_each
 from apps.search.backends import postings_held
 from apps.search.embedders.engines import static_embedder
@@ -74,7 +74,7 @@ def _full_text_fix(findings: Sequence[Finding]) -> None:
             ids = Passage.objects.filter(user_id=user_id).order_by("id").values_list("id", flat=True)
             last = 0
             while some := list(ids.filter(id__gt=last)[:SLICE]):
-                with transaction.atomic():
+                with writing_for(user_id), transaction.atomic():
                     postings_held.renew(user_id, set(some))
                 last = some[-1]
 
