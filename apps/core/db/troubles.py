@@ -124,7 +124,7 @@ def sqlstate(error: BaseException) -> str:
 def explain(error: Exception) -> Trouble | None:
     """The trouble behind a database's error, None for one that is nobody's but a bug's."""
     said, state = str(error).lower(), sqlstate(error)
-    if connection.vendor == "postgresql":
+    if connections[DEFAULT_DB_ALIAS].vendor == "postgresql":
         if not state and "connection" in said and "failed" in said:
             state = next((state for part, state in SAID.items() if part in said), "")
         if not state and any(part in said for part in UNREACHED):
