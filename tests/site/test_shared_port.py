@@ -99,6 +99,47 @@ def test_when_one_is_killed_the_other_takes_all_connections_and_it_comes_back(se
     assert second in served.processes("web")
 
 
+def mcp(served: Served, body: dict[str, Any], session: str = "", token: str = "") -> httpx.Response:
+    """A request of the protocol with sessions, over a connection of its own."""
+    headers = {
+        "Authorization": f"Bearer {token or served.tokens[0]}",
+        "Accept": "application/json, text/event-stream",
+    } | ({"Mcp-Session-Id": session} if session else {})
+    address = f"http://127.0.0.1:{served.port}/mcp"
+    return httpx.post(address, json={"jsonrpc": "2.0", **body}, headers=headers, timeout=PATIENCE)
+
+
+def mcp_session(served: Served) -> str:
+    client = {"name": "test", "version": "1"}
+    params = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}
+    answer = mcp(served, {"id": 1, "method": "initialize", "params": params})
+    assert answer.status_code == 200, answer.text
+    session = str(answer.headers["mcp-session-id"])
+    assert mcp(served, {"method": "notifications/initialized"}, session).status_code == 202
+    return session
+
+
+def test_a_session_of_mcp_is_found_by_whichever_process_takes_the_connection(served: Served) -> None:
+    eventually(lambda: listening(served) == 2)
+    session = mcp_session(served)
+    for number in range(2, 18):  # all of them at the process that has the session: one in 65,000
+        answer = mcp(served, {"id": number, "method": "tools/list"}, session)
+        assert answer.status_code == 200, answer.text
+        assert "memory_search" in answer.text
+        assert mcp(served, {"id": number, "method": "ping"}, session, "izzy_no").status_code == 401
+
+
+def test_a_session_of_mcp_whose_process_has_gone_is_unknown_and_another_begins(served: Served) -> None:
+    eventually(lambda: listening(served) == 2)
+    session = mcp_session(served)
+    os.kill(int(session.rpartition("-")[2]), signal.SIGKILL)
+    eventually(lambda: listening(served) == 1)
+    for name in [session, session.rpartition("-")[0] + "-1", "../x-../../y"]:
+        assert mcp(served, {"id": 2, "method": "ping"}, name).status_code == 404
+    assert mcp(served, {"id": 2, "method": "ping"}, mcp_session(served)).status_code == 200
+    eventually(lambda: listening(served) == 2, lambda: served.log)
+
+
 async def test_one_that_is_told_to_stop_lets_its_turn_end_and_sends_its_pages_to_the_other(
     served: Served, peer: AnthropicServer
 ) -> None:

@@ -20,7 +20,7 @@ from django.conf import settings
 
 from apps.core.errors import TooLarge
 from apps.core.http.clients import Bucket
-from apps.core.http.edge import ABORT, WRITABLE, body_limit
+from apps.core.http.edge import ABORT, BACKLOG, WRITABLE, body_limit
 
 logger = logging.getLogger(__name__)
 
@@ -189,8 +189,8 @@ class Factory(HTTPFactory):  # type: ignore[misc]  # daphne has no types
 class WebServer(daphne.server.Server):  # type: ignore[misc]  # daphne has no types
     """Daphne's server with such requests; a websocket frame over the limit is told so (1009) before it is closed.
 
-    It listens at its endpoints, or where there is one on `listener`. `beat` is called every `beat_seconds` for as long as
-    requests are answered. SIGTERM and SIGINT end it in order: it takes up no connection, `drains` let what was begun come to its end
+    It listens at its endpoints, or where there is one on `listener`, and then at the path `inner` for the processes that share it.
+    `beat` is called every `beat_seconds` for as long as requests are answered. SIGTERM and SIGINT end it in order: it takes up no connection, `drains` let what was begun come to its end
     within `drain_seconds`, and websockets are closed as of a restart (1012), so that their clients come back; at the second one it
     stops at once.
     """
@@ -202,6 +202,7 @@ class WebServer(daphne.server.Server):  # type: ignore[misc]  # daphne has no ty
         self,
         *,
         listener: socket.socket | None = None,
+        inner: str = "",
         beat: Callable[[], None] | None = None,
         beat_seconds: float = 0.0,
         drains: Sequence[Callable[[float], Awaitable[None]]] = (),
@@ -209,7 +210,7 @@ class WebServer(daphne.server.Server):  # type: ignore[misc]  # daphne has no ty
         **options: Any,
     ) -> None:
         super().__init__(signal_handlers=False, **options)
-        self._listener = listener
+        self._listener, self._inner = listener, inner
         self._drains, self._drain_seconds = drains, drain_seconds
         self._beat, self._beat_seconds = beat, beat_seconds
         self.ready_callable: Callable[[], None]
@@ -236,6 +237,9 @@ class WebServer(daphne.server.Server):  # type: ignore[misc]  # daphne has no ty
             loop.add_signal_handler(number, self._on_signal)
         if self._listener is not None:
             reactor = daphne.server.reactor
+            if self._inner:
+                inner = reactor.listenUNIX(self._inner, self.http_factory, BACKLOG, mode=0o600)
+                self.listen_success(inner)
             descriptor, family = self._listener.fileno(), self._listener.family
             self.listen_success(reactor.adoptStreamPort(descriptor, family, self.http_factory))
             self._listener.close()  # the reactor has its own

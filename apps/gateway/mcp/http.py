@@ -10,6 +10,9 @@ from weakref import WeakKeyDictionary
 from apps.core.db.pool import in_db
 from apps.core.errors import TooLarge
 from apps.core.http.observed import route_found
+from apps.core.http.siblings import ask
+
+from .elsewhere import named_here, naming, process_of
 
 if TYPE_CHECKING:
     from .sessions import Sessions
@@ -34,6 +37,12 @@ class WithMCP:
         from .admission import MAX_BODY, Refused, admit, check_scope
 
         try:
+            if other := process_of(scope):
+                body = await _body(receive, MAX_BODY)
+                if body is None or await ask(other, scope, body, receive, send):
+                    return
+                receive = _replayed(body, receive)
+            scope, send = named_here(scope), naming(send)
             caller = await in_db(admit, scope)
             if scope["method"] == "POST" and not caller.may_write:
                 body = await _body(receive, MAX_BODY)

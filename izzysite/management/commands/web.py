@@ -16,6 +16,7 @@ from django.utils.module_loading import import_string
 from apps.core.db.writing import refuse_unlocked
 from apps.core.http.edge import BACKLOG
 from apps.core.http.sharing import bound, can_share
+from apps.core.http.siblings import join
 from apps.core.jobs.parent_watch import BEAT_SECONDS, heartbeat, wait_at_gate, watch_parent
 from apps.core.jobs.running import data_directory_hold
 from apps.core.keys import refuse_other_keys
@@ -50,8 +51,10 @@ class Command(BaseCommand):
         refuse_other_keys()
         refuse_unlocked()
         endpoints = build_endpoint_description_strings(host=options["host"], port=options["port"])
+        shared = listener(options["host"], options["port"])
         server = WebServer(
-            listener=listener(options["host"], options["port"]),
+            listener=shared,
+            inner=join(Path(settings.IZZY_DATA_DIR)) if shared else "",
             beat=heartbeat(),
             beat_seconds=BEAT_SECONDS,
             drains=list(drains.values()),
