@@ -245,7 +245,15 @@ class Actor:
 
         waits = partial(work_waits, self.conversation_id, running)
         async with self.log.lock:
-            await settled(self.log.write(take, where=waits))
+            if running is None:
+                await settled(self.log.write(take, where=waits))
+                return work
+            # The turn goes on logging meanwhile: what was found is numbered after that.
+            await settled(in_db(lambda: take() if waits() else None))
+            for line in work.events:
+                self.log.emit(line)
+            if work.events:
+                await self.log.write()
         return work
 
     async def _run_turn(self, turn_id: UUID, watch: TurnWatch) -> None:
