@@ -74,6 +74,22 @@ def test_tables_come_in_other_encodings(upload: Uploads, encoding: str) -> None:
     assert found.texts == [text]
 
 
+@pytest.mark.parametrize(
+    ("encoding", "text"),
+    [
+        ("cp1252", "Ada mag Tee; grün"),
+        ("cp1252", "Créée l’été « où »…"),
+        ("cp1252", "ä"),
+        ("cp1251", "Я люблю чай и хлеб"),
+        ("shift_jis", "私はお茶が好きです。コーヒーも。"),
+    ],
+)
+def test_the_encoding_of_a_short_table_is_told_too(upload: Uploads, encoding: str, text: str) -> None:
+    found = Found(upload("n.csv", f'id,content\n1,"{text}"\n'.encode(encoding)))
+
+    assert found.texts == [text]
+
+
 ANSWER = """Here is what I remember about you:
 
 ## Preferences

@@ -29,6 +29,10 @@ _MARKS = (
     *((codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16")),
 )
 
+_HIGH = re.compile(rb"[\x80-\xff]+")
+_NO_LETTER = re.compile(rb"[\x81\x83\x8d\x8f\x90\x9d]")  # of cp1252: unused, or not in any text
+_WESTERN_RUN = 4  # as in `é…”`
+
 _DECODER = json.JSONDecoder(strict=False)
 _END = object()
 _SPACE = re.compile(r"[ \t\r\n]*")
@@ -54,6 +58,8 @@ def encoding_of(sample: bytes) -> str:
     try:
         codecs.getincrementaldecoder("utf-8")().decode(sample)  # the sample may end within a letter
     except UnicodeDecodeError:
+        if _is_western(sample):
+            return "cp1252"
         best = from_bytes(
             sample[: 2**16], cp_isolation=["cp1252", "cp1251", "shift_jis", "gb18030", "euc_kr", "big5"]
         ).best()
@@ -61,6 +67,18 @@ def encoding_of(sample: bytes) -> str:
             raise InvalidInput("It is not a text file.", code="no_text") from None
         return best.encoding
     return "utf-8"
+
+
+def _is_western(sample: bytes) -> bool:
+    """Whether letters beyond ASCII stand by themselves among others, as in western languages: a guess at the encoding of a short
+    text takes `ü` and the letter behind it for one Chinese sign."""
+    runs = _HIGH.findall(sample)
+    single = sum(len(run) == 1 for run in runs)
+    return (
+        single >= 0.4 * len(runs)
+        and max(map(len, runs)) <= _WESTERN_RUN
+        and not any(_NO_LETTER.search(run) for run in runs)
+    )
 
 
 def open_text(document: Document) -> io.TextIOWrapper:
