@@ -54,7 +54,7 @@ def test_first_person_becomes_a_note_about_the_user(said: str, note: str) -> Non
         ("The user doesn't eat meat.", "You don't eat meat."),
         ("The user was born in May.", "You were born in May."),
         ("The wifi password is tulip.", "The wifi password is tulip."),
-        ("User prefers SG.", "User prefers SG."),
+        ("User prefers SG.", "You prefer SG."),
     ],
 )
 def test_a_note_is_read_back_in_the_second_person(note: str, answer: str) -> None:

@@ -143,7 +143,7 @@ def test_a_tool_card_goes_from_running_with_progress_to_done(stage: Stage) -> No
     expect(stage.chat.last.locator(".tool-status")).to_contain_text("1.2 s")
     card = stage.chat.tool("Searched memories")
     expect(card.locator(".tool-body")).to_contain_text("Looked for “prawns”")
-    expect(card.locator(".found li")).to_have_text(["Likes prawns."])
+    expect(card.locator(".found li")).to_have_text(["You like prawns."])
 
 
 def test_a_failed_tool_is_marked_and_shows_its_error(stage: Stage) -> None:

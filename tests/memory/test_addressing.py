@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from apps.memory.addressing import addressed
+from apps.core.addressing import addressed
 
 CASES = json.loads((Path(__file__).parent / "addressing.json").read_text())
 

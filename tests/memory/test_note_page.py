@@ -64,7 +64,7 @@ def brought_up(note: Memory, question: str, message: Message | None = None) -> N
 def test_the_page_shows_what_is_known_of_a_note(alice: User, browser: Client, note: MakeNote) -> None:
     made = note(alice, "The user likes tea.", tags=["food"], kind="preference", importance=5)
     page = page_of(browser, made)
-    for words in ("Likes tea.", "#food", "Preference", "vital", "0.90", made.note_id, "Added by you"):
+    for words in ("You like tea.", "#food", "Preference", "vital", "0.90", made.note_id, "Added by you"):
         assert words in page
 
 

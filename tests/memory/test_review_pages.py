@@ -64,9 +64,9 @@ def test_the_page_shows_what_waits_why_and_what_would_change(
     )
     memory_submit(user_id=bob.pk, content="Bob's secret", change=FOREIGN)
     page = shown(browser)
-    assert "Lives in Oslo." in page
+    assert "You live in Oslo." in page
     assert "from an untrusted source" in page
-    assert "Plays <del>chess</del><ins>go</ins> on" in page
+    assert "You play <del>chess</del><ins>go</ins> on" in page
     assert "Bob's secret" not in page
 
 
@@ -108,7 +108,7 @@ def test_merging_into_the_one_like_it(
 
 def test_a_rejected_note_can_be_put_back(browser: Client, pending: Memory) -> None:
     answer = browser.post(url("reject", pending.pk), headers=HTMX)
-    assert "Rejected “Lives in Oslo.”." in answer.content.decode()
+    assert "Rejected “You live in Oslo.”." in answer.content.decode()
     undone(browser, pending, answer)
     assert fresh(pending).status == Status.PENDING
 
@@ -177,7 +177,7 @@ def test_several_at_once(alice: User, browser: Client, pending: Memory) -> None:
     other = memory_submit(user_id=alice.pk, content="The user has a cat.", change=FOREIGN)
     ids = [str(pending.pk), str(other.pk)]
     page = browser.post(PAGE, {"decision": "accept", "notes": ids}, follow=True).content.decode()
-    assert "Accepted “Lives in Oslo.” and “Has a cat.”." in page
+    assert "Accepted “You live in Oslo.” and “You have a cat.”." in page
     assert fresh(other).status == Status.ACTIVE
     steps = re.findall(r'name="step" value="([^"]+)"', page)
     browser.post(url("take-back"), {"step": steps, "page": "review"})

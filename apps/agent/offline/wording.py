@@ -6,7 +6,8 @@ from functools import lru_cache
 
 import snowballstemmer
 
-from apps.core.person import SECOND, second_person, third_person
+from apps.core.addressing import addressed
+from apps.core.person import third_person
 
 
 def word_set(text: str) -> frozenset[str]:
@@ -90,23 +91,7 @@ def echoed(utterance: str) -> str:
 
 def to_you(note: str) -> str:
     """`The user is allergic to nuts.` becomes `You are allergic to nuts.`; other notes stay as they are."""
-    out: list[str] = []
-    verb_follows = False
-    pieces = re.split(r"\b(the user's|the user|[A-Za-z]+(?:'[A-Za-z]+)?)\b", note, flags=re.IGNORECASE)
-    for piece in pieces:
-        word = piece.lower()
-        if word == "the user's":
-            out.append("your")
-        elif word == "the user":
-            out.append("you")
-            verb_follows = True
-        elif verb_follows and word[:1].isalpha() and word not in ADVERBS:
-            verb = second_person(word)
-            out.append(piece if verb == word or word in UNCHANGED - SECOND.keys() else verb)
-            verb_follows = False
-        else:
-            out.append(piece)
-    return _sentence("".join(out))
+    return _sentence(addressed(note))
 
 
 def _sentence(text: str) -> str:

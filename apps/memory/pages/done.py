@@ -12,9 +12,9 @@ from django.utils.text import Truncator
 from django.views.decorators.http import require_POST
 
 from apps.accounts.access import SignedInRequest
+from apps.core.addressing import addressed
 from apps.core.errors import IzzyError, NotFound
 from apps.core.ids import parse_id
-from apps.memory.addressing import addressed
 from apps.memory.models import Memory
 from apps.memory.notes.undoing import steps_back, steps_take, versions_of
 

@@ -7,8 +7,8 @@ from django import forms
 from django.http import QueryDict
 from django.utils import timezone
 
+from apps.core.addressing import addressed
 from apps.core.errors import IzzyError
-from apps.memory.addressing import addressed
 from apps.memory.files.texts import MAX_FILE_CHARS, ROOT
 from apps.memory.models import (
     MAX_PATH_CHARS,

@@ -13,9 +13,9 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
 from apps.accounts.access import SignedInRequest
+from apps.core.addressing import addressed
 from apps.core.errors import REFUSALS, IzzyError
 from apps.core.ids import parse_id
-from apps.memory.addressing import addressed
 from apps.memory.models import Memory, MemoryEdge, Relation, Status
 from apps.memory.notes.joining import edge_create, edge_delete
 from apps.memory.notes.selectors import NoteFilter, links_at, memories_by_id, memory_get, related_notes

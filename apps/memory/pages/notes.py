@@ -13,8 +13,8 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from apps.accounts.access import SignedInRequest
+from apps.core.addressing import addressed
 from apps.core.errors import REFUSALS, IzzyError
-from apps.memory.addressing import addressed
 from apps.memory.capture.selectors import capture_status, given_up
 from apps.memory.capture.windows import windows_retry
 from apps.memory.models import Kind, Memory, MemoryEdge, OccasionsBy, Status

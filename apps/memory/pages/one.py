@@ -10,10 +10,10 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
 from apps.accounts.access import SignedInRequest
+from apps.core.addressing import addressed
 from apps.core.errors import REFUSALS, IzzyError
 from apps.core.purging.places import SourceText, purge_parts
 from apps.core.registries import owners
-from apps.memory.addressing import addressed
 from apps.memory.models import Memory, MemoryFile, MemoryUse, Status
 from apps.memory.models.base import fold
 from apps.memory.notes.changes import memory_archive, memory_delete, memory_update

@@ -13,9 +13,9 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from apps.accounts.access import SignedInRequest
+from apps.core.addressing import addressed
 from apps.core.errors import REFUSALS, IzzyError, NotFound
 from apps.core.ids import parse_id
-from apps.memory.addressing import addressed
 from apps.memory.models import Memory, MemoryEdge, Proposal, Relation, Status
 from apps.memory.notes.history import Piece, text_diff
 from apps.memory.notes.joining import contradiction_resolve

@@ -19,7 +19,7 @@ from django.utils.dateparse import parse_date
 from django.views.decorators.http import require_GET
 
 from apps.accounts.access import SignedInRequest
-from apps.memory.addressing import addressed
+from apps.core.addressing import addressed
 from apps.memory.models import KEEP_DELETED, Action, Kind, Memory, MemoryRevision, Status
 from apps.memory.notes.history import CREATED, Piece, text_diff
 from apps.memory.notes.revisions import note_state

@@ -6,8 +6,8 @@ from django import template
 from django.utils import timezone
 from django.utils.formats import date_format
 
+from apps.core.addressing import addressed
 from apps.core.text import truncated
-from apps.memory.addressing import addressed
 from apps.memory.models import Origin, Status
 
 CAME = {
