@@ -405,7 +405,7 @@ def test_who_is_asked_whether_a_memory_may_go_reads_which(stage: Stage) -> None:
         finished(record, "turn-1", "", pending_approval=asked),
     )
     card = stage.page.get_by_role("region", name="Izzy asks for permission")
-    expect(card).to_contain_text("“Has a dog.”")
+    expect(card).to_contain_text("“You have a dog.”")
     expect(card).not_to_contain_text("cat")
 
 

@@ -39,7 +39,7 @@ def test_notes_are_decided_on_by_keyboard(
     page.keyboard.press("j")
     expect(cards.first).to_be_focused()
     page.keyboard.press("a")
-    expect(page.get_by_text("Accepted “Rows on Fridays.”.")).to_be_visible()
+    expect(page.get_by_text("Accepted “You row on Fridays.”.")).to_be_visible()
     expect(page.locator("#review-count-nav")).to_contain_text("2")
     expect(cards.first).to_be_focused()
     page.keyboard.press("r")
@@ -47,7 +47,7 @@ def test_notes_are_decided_on_by_keyboard(
     page.get_by_role("button", name="Undo").last.click()
     expect(cards).to_have_count(2)
     page.goto(server.url + "/memory/")
-    expect(page.locator(".note-text")).to_have_text(["Rows on Fridays."])
+    expect(page.locator(".note-text")).to_have_text(["You row on Fridays."])
 
 
 def test_a_text_is_changed_before_it_is_accepted_on_a_phone(
@@ -105,7 +105,7 @@ def test_who_reviews_everything_sees_in_the_chat_that_a_note_waits(
     chat.last.locator(".tool-title").click()
     chat.last.get_by_text("Look at it on the review page").click()
     page.get_by_role("button", name="Accept", exact=True).click()
-    expect(page.get_by_text("Accepted “Rows on Fridays.”.")).to_be_visible()
+    expect(page.get_by_text("Accepted “You row on Fridays.”.")).to_be_visible()
 
 
 def test_many_are_put_away_and_brought_back_with_the_keyboard(
