@@ -253,8 +253,8 @@ def _offline() -> list[Subject]:
 def _memory() -> list[Subject]:
 
     from apps.agent.web.addresses import addresses_in
+    from apps.core.addressing import addressed
     from apps.core.quotes import split_quotes
-    from apps.memory.addressing import addressed
     from apps.memory.files.texts import clean_path, numbered, replaced
     from apps.memory.notes.history import text_diff
     from apps.memory.prompts import json_in

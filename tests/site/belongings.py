@@ -87,12 +87,6 @@ def make_belongings(owner: User) -> Belongings:
         change=Change(actor=Origin.ASSISTANT, trust=Trust.UNTRUSTED),
         content=f"The {MARK} plays go on Sundays",
     )
-    uses_record(
-        user_id=owner.pk,
-        reasons={note.pk: f"Has the word {MARK}"},
-        used_in=UsedIn.SURFACED,
-        question=f"What about the {MARK}?",
-    )
     ingested = [{"role": "user", "content": f"My shellfish allergy and the {MARK}", "external_id": "m1"}]
     ingestion = messages_ingest(user_id=owner.pk, session="s1", channel="mail", messages=ingested)
     conversation = Conversation.objects.for_user(owner).get(pk=ingestion.conversation_id)
@@ -118,6 +112,14 @@ def make_belongings(owner: User) -> Belongings:
     reach = {"tool": f"cap_{TOOL}", "hosts": [MARK], "secrets": [], "capability": "", "version": 1}
     grant = grant_add(user_id=owner.pk, reach=reach, conversation_id=conversation.pk)
     message = Message.objects.for_user(owner).get()
+    uses_record(
+        user_id=owner.pk,
+        reasons={note.pk: f"Has the word {MARK}"},
+        used_in=UsedIn.SURFACED,
+        question=f"What about the {MARK}?",
+        conversation_id=conversation.pk,
+        message_id=message.pk,
+    )
     file, deleted_file = make_files(owner)
     imported = Import.objects.create(
         user=owner, name=f"{MARK}.jsonl", reader="izzy", state="failed", error=MARK

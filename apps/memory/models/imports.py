@@ -39,6 +39,7 @@ LABELS = {
     "message": "Messages",
     "tool_call": "Tool calls",
     "handle": "Short names",
+    "use": "When memories came up",
     "record": "Others",
 }
 """Names for people of the kinds of records."""

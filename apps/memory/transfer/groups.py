@@ -1,7 +1,7 @@
 """The records of memory, as an export has them and as other programs' files give them."""
 
 from apps.core.transfer import RecordGroup, record_groups
-from apps.memory.models import Memory, MemoryEdge, MemoryFile
+from apps.memory.models import Memory, MemoryEdge, MemoryFile, MemoryUse
 
 from .documents import file_documents, note_documents
 from .edge_records import edge_rows, edges_plan, edges_settle
@@ -9,6 +9,7 @@ from .file_records import file_rows, files_plan
 from .handles import handle_rows, handles_plan
 from .note_records import note_rows
 from .note_taking import notes_plan, notes_settle
+from .uses import use_rows, uses_plan
 
 
 def register() -> None:
@@ -48,6 +49,10 @@ def register() -> None:
     )
     record_groups.register(
         "handles", RecordGroup(rank=60, kinds=("handle",), plan=handles_plan, rows=handle_rows)
+    )
+    record_groups.register(
+        "uses",
+        RecordGroup(rank=61, kinds=("use",), plan=uses_plan, rows=use_rows, tables={"use": MemoryUse}),
     )
     record_groups.register(
         "foreign notes", RecordGroup(rank=12, kinds=("foreign_note",), plan=notes_plan)
