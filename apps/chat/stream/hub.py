@@ -22,7 +22,7 @@ from apps.chat.conversations.links import links_now, through
 from apps.chat.conversations.markdown import may_link
 from apps.chat.models import Conversation
 from apps.chat.stream.events import HTML, TEXT, LiveHtml, LiveText, LoggedEvent, events_after
-from apps.chat.stream.pacing import RENDERING
+from apps.chat.stream.pacing import RENDERING, SENDING
 from apps.chat.stream.snapshot import Start
 from apps.core.db.pool import in_db
 from apps.core.errors import NotFound
@@ -180,7 +180,7 @@ class Feed:
             # At once after a pause in the stream, else when the pause since the last rendering is over.
             loop = asyncio.get_running_loop()
             due = max(self._rendered_at + self._html.pause, loop.time())
-            self._rendering = loop.call_at(RENDERING.slot(due, self._html.cost), self._render)
+            self._rendering = loop.call_at(RENDERING.slot(due, self._html.cost + SENDING), self._render)
 
     def _send(self, event: LoggedEvent) -> None:
         for watcher in self.watchers:

@@ -18,5 +18,7 @@ class Share:
         return begin
 
 
-RENDERING = Share(0.05)
+RENDERING = Share(0.03)
 """Of the answers under way as HTML, in this process. A page shows their newest words as plain text until then."""
+SENDING = 0.00015
+"""Seconds that it takes to send on what was rendered."""

@@ -10,6 +10,7 @@ from uuid import UUID
 from django.db import connection
 from django.utils import timezone
 
+from apps.core.db.writing import precompute
 from apps.core.ids import parse_id
 from apps.core.text import estimate_tokens
 from apps.memory.models import CaptureWindow, Memory, Status, Trust, UsedIn, WindowState
@@ -65,9 +66,12 @@ def surface(
     what it returns was brought up beside the message `message_id`, so call it once per turn, inside `in_db`.
     """
     now = now or timezone.now()
-    standing, items = worth_bringing_up(user_id, recent_texts, exclude_ids=exclude_ids, now=now)
-    if conversation_id is not None:
-        items += unread_words(user_id, recent_texts, exclude_ids=exclude_ids, other_than=conversation_id)
+    with precompute():  # both look for the same
+        standing, items = worth_bringing_up(user_id, recent_texts, exclude_ids=exclude_ids, now=now)
+        if conversation_id is not None:
+            items += unread_words(
+                user_id, recent_texts, exclude_ids=exclude_ids, other_than=conversation_id
+            )
     if not items and not standing:
         return Surfaced()
     surfaced = composed_in(user_id, conversation_id, items, first=standing, now=now)
