@@ -1,12 +1,18 @@
 """Several messages in one conversation, and what a new one does to a turn that waits."""
 
+from uuid import UUID
+
+import pytest
+
 from apps.accounts.models import User
 from apps.chat.models import Turn
+from apps.chat.turns.queue import Work, work_next
 from apps.chat.turns.scheduler import scheduler
 from apps.core.db.pool import in_db
 from tests.chat.client import connected
 from tests.chat.rows import calls, conversation, messages, said, turn
 from tests.peers.anthropic_server import AnthropicServer, reply, tool
+from tests.waiting import eventually
 
 
 async def test_a_second_message_waits_for_the_first_answer(alice: User, model: AnthropicServer) -> None:
@@ -32,6 +38,32 @@ async def test_a_second_message_waits_for_the_first_answer(alice: User, model: A
         "assistant",
         "user",
     ]
+
+
+async def test_the_answer_that_goes_on_while_another_message_is_taken_up_is_numbered_beside_it(
+    alice: User, model: AnthropicServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = reply("One two three", hold_after=4)
+    model.add(first, reply("Second answer."))
+
+    def while_it_goes_on(conversation_id: UUID, running: UUID | None) -> Work:
+        if running is not None:
+            before = actor.log.last_seq
+            first.release.set()
+            eventually(lambda: actor.log.last_seq > before)
+        return work_next(conversation_id, running)
+
+    async with connected(alice) as page:
+        place = await conversation(alice)
+        one = await page.say("First", conversation=place)
+        await page.until("text_delta")
+        actor = scheduler().actors[UUID(place)]
+        monkeypatch.setattr("apps.chat.turns.actor.work_next", while_it_goes_on)
+        two = await page.say("Second", conversation=place)
+        ends = [await page.ended(), await page.ended()]
+        await scheduler().idle()
+    assert [end["turn"] for end in ends] == [one["turn"], two["turn"]]
+    assert [end["text"] for end in ends] == ["One two three", "Second answer."]
 
 
 async def test_stop_lets_the_queued_message_have_its_turn(alice: User, model: AnthropicServer) -> None:
