@@ -1,10 +1,13 @@
 """`--json` is what the server answers, and that is what OpenAPI describes."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
+import click
 import pytest
 
+from izzy_cli.main import cli as izzy_command
 from tests.chat.server import Server
 from tests.cli.izzy import Done, Izzy
 from tests.site.test_described import operation, problems
@@ -48,6 +51,7 @@ CASES: list[Case] = [
     (["conversations"], "", "GET", "api/v1/conversations/"),
     (["capabilities"], "", "GET", "api/v1/capabilities/"),
     (["run", "shout", "text=hm"], "", "POST", "api/v1/capabilities/<str:capability>/run/"),
+    (["builds"], "", "GET", "api/v1/builds/"),
     (["builds", "list"], "", "GET", "api/v1/builds/"),
     (["builds", "show", "{build}"], "", "GET", "api/v1/builds/<str:build_id>/"),
     (["builds", "cancel", "{build}"], "", "POST", "api/v1/builds/<str:build_id>/cancel/"),
@@ -109,6 +113,27 @@ def test_every_answer_is_as_openapi_describes_it(
         if status.startswith("2")
     ]
     assert [problem for answer in found for problem in problems(schema, answer)] == []
+
+
+def commands(group: click.Group, *path: str) -> Iterator[tuple[str, click.Command]]:
+    """All commands below, those that are groups and do something by themselves too, by name."""
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        if isinstance(command, click.Group):
+            yield from commands(command, *path, name)
+        if not isinstance(command, click.Group) or command.invoke_without_command:
+            yield " ".join([*path, name]), command
+
+
+def test_every_command_that_asks_the_server_has_it() -> None:
+    lacking = {
+        name
+        for name, command in commands(izzy_command)
+        if "as_json" not in {p.name for p in command.params}
+    }
+    assert lacking == {"logout", "completion", "hook install", "hook remove"}
 
 
 def test_a_page_is_what_the_server_answers_byte_for_byte(izzy: Izzy, server: Server) -> None:

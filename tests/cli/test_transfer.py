@@ -58,6 +58,8 @@ def test_what_was_taken_out_is_whole_and_comes_in_without_anything_new(izzy: Izz
 
 def test_an_export_goes_to_a_pipe_too_and_writes_over_nothing_unasked(izzy: Izzy) -> None:
     assert izzy.run("export").ok().text.startswith('{"type":"manifest"')
+    assert izzy.run("export", "--json").ok().text.startswith('{"type":"manifest"')
+    assert izzy.run("export", "--json", "--format", "markdown").code == 2
     archive = izzy.home / "izzy.zip"
     archive.write_text("mine")
     assert izzy.run("export", str(archive), "--format", "markdown").code == 2

@@ -6,7 +6,7 @@ import click
 
 from izzy_cli.client import Client, connect
 from izzy_cli.errors import ConnectionLost, Exit, Problem, missing
-from izzy_cli.options import given, id_of, json_option, page_options
+from izzy_cli.options import Command, given, id_of, json_option, page_options
 from izzy_cli.output import (
     Column,
     Row,
@@ -32,19 +32,24 @@ COLUMNS = [
 ]
 
 
+def list_options(function: Command) -> Command:
+    """Which builds to list, and how."""
+    function = page_options(json_option(function))
+    function = click.option("--name", help="Only builds of this capability.")(function)
+    return click.option("--state", "-s", type=click.Choice(STATES))(function)
+
+
 @click.group(invoke_without_command=True)
+@list_options
 @click.pass_context
-def builds(ctx: click.Context) -> None:
+def builds(ctx: click.Context, **options: Any) -> None:
     """List builds of capabilities, follow them, and answer what they ask."""
     if not ctx.invoked_subcommand:
-        ctx.invoke(list_builds)
+        ctx.invoke(list_builds, **options)
 
 
 @builds.command("list")
-@click.option("--state", "-s", type=click.Choice(STATES))
-@click.option("--name", help="Only builds of this capability.")
-@page_options
-@json_option
+@list_options
 def list_builds(state: str | None, name: str | None, page: int, page_size: int, as_json: bool) -> None:
     """List builds, newest first."""
     answer = connect().get(

@@ -45,11 +45,14 @@ STDIN = Path("-")
 )
 @click.option("--conversation", help="Only this conversation, as Markdown.")
 @click.option("--force", "-f", is_flag=True, help="Write over a file that is there.")
-def export(file: Path | None, kind: str, conversation: str | None, force: bool) -> None:
+@click.option("--json", "as_json", is_flag=True, help="JSON Lines or nothing.")
+def export(file: Path | None, kind: str, conversation: str | None, force: bool, as_json: bool) -> None:
     """Take out everything that Izzy keeps for you, or one conversation.
 
     To FILE, or to standard output. A file is complete or not there.
     """
+    if as_json and (conversation or kind == "markdown"):
+        raise missing("A conversation and Markdown files have no form in JSON; leave --json out.")
     to_stdout = file is None or file == STDIN
     if to_stdout and kind == "markdown" and not conversation and is_terminal():
         raise missing("A zip is nothing for a terminal; name a file.")
