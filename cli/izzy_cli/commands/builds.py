@@ -42,7 +42,7 @@ def list_options(function: Command) -> Command:
 @click.group(invoke_without_command=True)
 @list_options
 @click.pass_context
-def builds(ctx: click.Context, **options: Any) -> None:
+def builds(ctx: click.Context, /, **options: Any) -> None:
     """List builds of capabilities, follow them, and answer what they ask."""
     if not ctx.invoked_subcommand:
         ctx.invoke(list_builds, **options)
