@@ -17,8 +17,8 @@ from apps.search.services import documents_remove
 
 @admin.register(Conversation)
 class ConversationAdmin(ReadOnlyAdmin):
-    list_display = ("title", "user", "channel", "use_memory", "updated_at")
-    list_filter = ("channel", "use_memory", "updated_at")
+    list_display = ("title", "user", "channel", "use_memory", "archived", "updated_at")
+    list_filter = ("channel", "use_memory", "pinned", "archived", "updated_at")
     list_select_related = ("user",)
     search_fields = ("title", "session", "user__username")
     heavy_fields = ("summary", "tools")

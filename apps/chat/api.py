@@ -28,7 +28,7 @@ from apps.chat.conversations.selectors import (
 )
 from apps.chat.conversations.services import MAX_TITLE
 from apps.chat.models import Conversation, Message
-from apps.core.errors import NotFound
+from apps.core.errors import InvalidInput, NotFound
 from apps.core.http.rest import Listed, UserView, operation
 from apps.core.http.shapes import (
     ABSENT,
@@ -57,6 +57,8 @@ MESSAGES = {
 class ConversationsQuery(Query):
     q: str = Field("", max_length=1_000, description="Only those whose title or text fits.")
     channel: str = Field("", max_length=64, description="Only this channel; `chat` is Izzy's own.")
+    pinned: bool | None = Field(None, description="Only those that are pinned, or not.")
+    archived: bool | None = Field(None, description="Only those that are archived, or not.")
 
 
 class MessagesQuery(Query):
@@ -68,9 +70,10 @@ class ConversationInput(OpenInput):
     use_memory: bool = ABSENT
 
 
-class RenameInput(OpenInput):
-    openapi = {"required": ["title"]}
-    title: Annotated[str, text(MAX_TITLE)]
+class ConversationChangeInput(OpenInput):
+    title: Annotated[str, text(MAX_TITLE)] = ABSENT
+    pinned: bool = Field(ABSENT, description="Above the others in the user's list.")
+    archived: bool = Field(ABSENT, description="Out of the user's list; a search finds it all the same.")
 
 
 class IngestInput(OpenInput):
@@ -92,6 +95,8 @@ class ConversationOutput(Shape):
     channel: str
     session: str
     use_memory: bool
+    pinned: bool
+    archived: bool
     messages: int = Field(description="How many a reader sees.")
     created_at: Moment
     updated_at: Moment
@@ -124,9 +129,13 @@ class ConversationsView(UserView):
         given = self.query(ConversationsQuery)
         channel = given.channel or None
         rows: Any = conversations_for(self.user_id, channel=channel)
+        marks = {"pinned": given.pinned, "archived": given.archived}
+        wanted = {name: value for name, value in marks.items() if value is not None}
         if given.q:
             found = conversations_search(self.user_id, given.q, limit=200, channel=channel)
-            rows = [row for row, _ in found]
+            rows = [row for row, _ in found if wanted.items() <= vars(row).items()]
+        else:
+            rows = rows.filter(**wanted)
         return Listed(rows, self._counted)
 
     def _counted(self, rows: list[Conversation]) -> list[Beside]:
@@ -151,12 +160,20 @@ class ConversationView(UserView):
         """Read a conversation: its title and summary, but not its messages."""
         return self._read(conversation_id)
 
-    @operation("conversations_rename", body=RenameInput, answer=ConversationDetailOutput)
+    @operation("conversations_update", body=ConversationChangeInput, answer=ConversationDetailOutput)
     def patch(self, request: Request, conversation_id: str) -> Beside:
-        """Rename a conversation."""
+        """Rename, pin or archive a conversation, or take that back."""
         key = conversation_get(self.user_id, conversation_id).id
-        title = self.body(RenameInput).title
-        services.conversation_rename(user_id=self.user_id, conversation_id=key, title=title)
+        given = self.body(ConversationChangeInput)
+        if given.title is None and given.pinned is None and given.archived is None:
+            raise InvalidInput("Give a title, pinned or archived.", field="title")
+        services.conversation_change(
+            user_id=self.user_id,
+            conversation_id=key,
+            title=given.title,
+            pinned=given.pinned,
+            archived=given.archived,
+        )
         return self._read(key)
 
     def _read(self, conversation_id: object) -> Beside:

@@ -36,6 +36,8 @@ class Conversation(UserOwned, Leased):
     in their rows. `summary_by` is the model that wrote it, or `extract` where none did; `summary_untrusted` says that
     other people's text (a page, a file) was read in what it sums up.
 
+    `pinned` puts it above the others in the user's list, `archived` takes it out of that list; a search finds it all the same.
+
     `deleted_at` says that it is being deleted: nobody finds it any more, and from that time on its rows go slice by slice; until
     then it can be brought back.
     """
@@ -44,6 +46,8 @@ class Conversation(UserOwned, Leased):
     title = models.CharField(max_length=200, blank=True, default="")
     title_by_user = models.BooleanField(default=False)
     use_memory = models.BooleanField(default=True)
+    pinned = models.BooleanField(default=False)
+    archived = models.BooleanField(default=False)
     channel = models.CharField(max_length=64, default="chat")
     session = models.CharField(max_length=200, blank=True, default="")
     summary = models.TextField(blank=True, default="")
@@ -66,6 +70,9 @@ class Conversation(UserOwned, Leased):
     class Meta:
         indexes = [
             models.Index(fields=["user", "-updated_at"], name="conversation_user_updated"),
+            models.Index(
+                fields=["user", "archived", "-pinned", "-updated_at"], name="conversation_listed"
+            ),
             models.Index(
                 fields=["id"], name="conversation_deleted", condition=Q(deleted_at__isnull=False)
             ),

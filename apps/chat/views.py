@@ -5,6 +5,7 @@ import json
 from typing import Any, cast
 from uuid import UUID
 
+from django.core.paginator import Paginator
 from django.core.signing import BadSignature
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
@@ -18,7 +19,15 @@ from apps.agent.tools.base import tool_words
 from apps.builder.builds.selectors import questions_pressing
 from apps.chat.conversations import services
 from apps.chat.conversations.links import ConversationLinks, parts_of, url_of
-from apps.chat.conversations.selectors import conversation_get, conversations_page, conversations_search
+from apps.chat.conversations.selectors import (
+    PAGE_SIZE,
+    conversation_get,
+    conversation_hidden,
+    conversations_page,
+    conversations_search,
+    conversations_shown,
+    has_archived,
+)
 from apps.chat.models import Conversation
 from apps.chat.stream.snapshot import snapshot
 from apps.chat.templatetags.conversation_groups import conversation_groups
@@ -41,10 +50,13 @@ def home(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_GET
 def conversation(request: HttpRequest, conversation_id: str) -> HttpResponse:
-    """One conversation, painted from its snapshot."""
-    return render(
-        request, "chat/page.html", _page(request, conversation_or_404(request, conversation_id))
-    )
+    """One conversation, painted from its snapshot; where there is none (any more), a page that says so."""
+    try:
+        found = conversation_get(_user_id(request), conversation_id)
+    except NotFound:
+        hidden = conversation_hidden(_user_id(request), conversation_id)
+        return render(request, "chat/gone.html", {"nav": "chat", "hidden": hidden}, status=404)
+    return render(request, "chat/page.html", _page(request, found))
 
 
 @never_cache
@@ -72,7 +84,11 @@ def link(request: HttpRequest, conversation_id: str, signed: str) -> HttpRespons
 @never_cache
 @require_GET
 def conversation_list(request: HttpRequest) -> HttpResponse:
-    """The sidebar's list: a page of it, or what a search found."""
+    """All conversations, or the archived ones; for the sidebar's own requests its list, a page of it or what a search found."""
+    if not request.htmx:  # type: ignore[attr-defined]  # set by the middleware
+        return render(request, "chat/list.html", _shown(request))
+    if "show" in request.GET:
+        return render(request, "chat/_list.html", _shown(request))
     return render(request, "chat/_conversations.html", _listing(request))
 
 
@@ -103,7 +119,8 @@ def conversation_delete(request: HttpRequest, conversation_id: str) -> HttpRespo
     if current:
         request.session[DELETED] = [str(found.id), str(found)]
         return HttpResponse(headers={"HX-Redirect": reverse("chat:home")})
-    return render(request, "chat/_conversation_deleted.html", {"conversation": found})
+    context = {"conversation": found, "place": _place(request)}
+    return render(request, "chat/_conversation_deleted.html", context)
 
 
 @require_POST
@@ -115,7 +132,8 @@ def conversation_restore(request: HttpRequest, conversation_id: str) -> HttpResp
         raise Http404(error.message) from error
     if not request.headers.get("HX-Request"):
         return redirect("chat:conversation", conversation_id=found.id)
-    return render(request, "chat/_conversation_row.html", {"conversation": found})
+    context = {"conversation": found, "place": _place(request)}
+    return render(request, "chat/_conversation_row.html", context)
 
 
 @never_cache
@@ -158,24 +176,52 @@ def _page(request: HttpRequest, shown: Conversation | None) -> dict[str, Any]:
 
 
 def _listing(request: HttpRequest) -> dict[str, Any]:
-    try:
-        query = clean_text(
-            request.GET.get("q", "")[:MAX_QUERY_CHARS], field="q", max_chars=MAX_QUERY_CHARS
-        )
-    except InvalidInput:  # nothing to search for
-        query = ""
-    page = request.GET.get("page", "1")
-    number = max(1, int(page)) if page.isascii() and page.isdigit() and len(page) < 7 else 1
+    query, number = _query(request), _number(request)
     active = request.GET.get("active", "")[:64]
     context: dict[str, Any] = {"query": query, "page": number, "active_id": active, "has_more": False}
     if query:
-        found = conversations_search(_user_id(request), query)
-        for row, snippet in found:
-            row.snippet = snippet  # type: ignore[attr-defined]  # for the template's row
-        return context | {"conversations": [row for row, _ in found]}
+        return context | {"conversations": _found(request, query)}
     whole = "whole" in request.GET  # the pages before as well, to draw a list again that is open so far
-    rows, has_more = conversations_page(_user_id(request), number, first=1 if whole else number)
+    first = 1 if whole else number
+    rows, has_more = conversations_page(_user_id(request), number, first=first)
+    context |= {"ways": first == 1, "has_archived": first == 1 and has_archived(_user_id(request))}
     return context | {"conversations": rows, "has_more": has_more}
+
+
+def _shown(request: HttpRequest) -> dict[str, Any]:
+    """What the page of all conversations has; its names differ from those of the sidebar's list beside it."""
+    archived, query = request.GET.get("show") == "archived", _query(request)
+    shown = conversations_shown(_user_id(request), archived=archived)
+    rows: Any = _found(request, query) if query else shown
+    page = Paginator(rows, PAGE_SIZE).get_page(_number(request))
+    context = {"nav": "conversations", "found_by": query, "archived": archived}
+    return context | {"listed": page, "place": "page-"}
+
+
+def _found(request: HttpRequest, query: str) -> list[Conversation]:
+    found = conversations_search(_user_id(request), query)
+    for row, said in found:
+        row.said = said  # type: ignore[attr-defined]  # for the template's row
+    return [row for row, _ in found]
+
+
+def _query(request: HttpRequest) -> str:
+    try:
+        return clean_text(
+            request.GET.get("q", "")[:MAX_QUERY_CHARS], field="q", max_chars=MAX_QUERY_CHARS
+        )
+    except InvalidInput:  # nothing to search for
+        return ""
+
+
+def _number(request: HttpRequest) -> int:
+    page = request.GET.get("page", "1")
+    return max(1, int(page)) if page.isascii() and page.isdigit() and len(page) < 7 else 1
+
+
+def _place(request: HttpRequest) -> str:
+    """Where a row stands, which its ids begin with: on the page of all conversations, or "" in the sidebar."""
+    return "page-" if "page" in request.GET else ""
 
 
 def conversation_or_404(request: HttpRequest, conversation_id: str) -> Conversation:

@@ -282,6 +282,17 @@ def test_conversations_are_found_renamed_and_deleted_in_the_sidebar(
     title.press("Enter")
     expect(rows.first).to_contain_text("Nina's music")
 
+    pinned = page.locator('[data-group="Pinned"] .conversation')
+    nina = page.locator(".conversation", has_text="Nina's music")
+    for what in ("Pin", "Archive"):
+        nina.hover()
+        nina.get_by_role("button").first.click()
+        page.get_by_role("button", name=what, exact=True).click()
+        expect(pinned).to_have_count(1 if what == "Pin" else 0)
+    expect(rows).to_have_count(1)
+    page.locator(".toast", has_text="Archived “").get_by_role("button", name="Undo").click()
+    expect(pinned).to_contain_text("Nina's music")
+
     page.get_by_role("searchbox", name="Search conversations").fill("boiler")
     expect(rows).to_have_count(1)
     rows.first.locator(".conversation-link").click()
@@ -364,6 +375,7 @@ def test_the_sidebar_of_another_tab_follows_what_is_begun_renamed_and_deleted(
     )
     expect(page).to_have_url(f"{server.url}/")
     expect(chat.field).to_have_value("half a thought")
+    expect(page.get_by_text("That conversation is no longer there")).to_be_visible()
     expect(followed).to_have_count(0)
 
 

@@ -24,6 +24,7 @@ from apps.chat.models import Conversation, Message
 
 SCHEMA = {"type": "object", "properties": {}}
 SignIn = Callable[[User], Client]
+HTMX = {"HX-Request": "true"}
 
 
 @pytest.fixture
@@ -112,10 +113,10 @@ def test_unknown_conversations_are_not_found(browser: Client, wrong: str) -> Non
 def test_the_list_comes_in_pages(alice: User, browser: Client) -> None:
     for number in range(41):
         make(alice, f"Number {number:02}")
-    first = browser.get("/conversations/")
+    first = browser.get("/conversations/", headers=HTMX)
     assert (len(first.context["conversations"]), first.context["has_more"]) == (40, True)
     assert first.context["conversations"][0].title == "Number 40"
-    second = browser.get("/conversations/?page=2")
+    second = browser.get("/conversations/?page=2", headers=HTMX)
     assert ([row.title for row in second.context["conversations"]], second.context["has_more"]) == (
         ["Number 00"],
         False,
@@ -139,7 +140,7 @@ def test_every_page_comes_with_the_list(alice: User, bob: User, browser: Client)
 def test_a_strange_page_number_is_taken_for_the_first_or_an_empty_one(
     browser: Client, page: str
 ) -> None:
-    assert browser.get("/conversations/", {"page": page}).status_code == 200
+    assert browser.get("/conversations/", {"page": page}, headers=HTMX).status_code == 200
 
 
 def test_search_finds_titles_words_and_what_was_said(alice: User, browser: Client) -> None:
@@ -149,15 +150,22 @@ def test_search_finds_titles_words_and_what_was_said(alice: User, browser: Clien
 
     def found(query: str) -> list[str]:
         return [
-            row.title for row in browser.get("/conversations/", {"q": query}).context["conversations"]
+            row.title
+            for row in browser.get("/conversations/", {"q": query}, headers=HTMX).context[
+                "conversations"
+            ]
         ]
 
     assert found("boiler") == ["Heating"]
     assert found("boil") == ["Heating"]
     assert found("plans") == [plans.title]
     assert found("submarine") == []
-    snippet = browser.get("/conversations/", {"q": "strange noise"}).context["conversations"][0].snippet
-    assert "strange noise" in snippet
+    said = (
+        browser.get("/conversations/", {"q": "strange noise"}, headers=HTMX)
+        .context["conversations"][0]
+        .said
+    )
+    assert "strange noise" in said.text
 
 
 def test_search_finds_old_conversations_by_the_words_and_new_ones_by_any_signs(
@@ -172,7 +180,10 @@ def test_search_finds_old_conversations_by_the_words_and_new_ones_by_any_signs(
 
     def found(query: str) -> list[str]:
         return [
-            row.title for row in browser.get("/conversations/", {"q": query}).context["conversations"]
+            row.title
+            for row in browser.get("/conversations/", {"q": query}, headers=HTMX).context[
+                "conversations"
+            ]
         ]
 
     assert [found(query) for query in ("boil", "STRANGE  noi", "delberg", "batros")] == [
@@ -187,7 +198,7 @@ def test_search_leaves_ingested_conversations_out(alice: User, browser: Client) 
     messages_ingest(
         user_id=alice.id, session="s", messages=[{"role": "user", "content": "The boiler is loud"}]
     )
-    assert browser.get("/conversations/", {"q": "boiler"}).context["conversations"] == []
+    assert browser.get("/conversations/", {"q": "boiler"}, headers=HTMX).context["conversations"] == []
 
 
 @pytest.mark.parametrize(
@@ -203,7 +214,7 @@ def test_search_leaves_ingested_conversations_out(alice: User, browser: Client) 
     ],
 )
 def test_strange_queries_break_nothing(browser: Client, query: str) -> None:
-    assert browser.get("/conversations/", {"q": query}).status_code == 200
+    assert browser.get("/conversations/", {"q": query}, headers=HTMX).status_code == 200
 
 
 def test_renaming_gives_the_row_back(alice: User, browser: Client) -> None:

@@ -64,6 +64,8 @@ class ConversationRecord(RecordInput):
     title: _Text200 = ""
     title_by_user: bool = False
     use_memory: bool = True
+    pinned: bool = False
+    archived: bool = False
     channel: Annotated[str, text(64)] = "izzy"
     session: _Text200 = ""
     summary: Exact = ""
@@ -145,8 +147,8 @@ class ToolCallRecord(RecordInput):
 
 PLAIN = {
     "conversation": (
-        *("title", "title_by_user", "use_memory", "channel", "session", "summary", "summary_until"),
-        *("summary_untrusted", "summary_by", "last_position", "last_seq"),
+        *("title", "title_by_user", "use_memory", "pinned", "archived", "channel", "session"),
+        *("summary", "summary_until", "summary_untrusted", "summary_by", "last_position", "last_seq"),
     ),
     "turn": (
         *("position", "state", "client_id", "model", "memories", "memory_tokens", "usage", "by_izzy"),

@@ -2,10 +2,11 @@
 
 from collections.abc import Collection, Iterable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db.models import Count, F, QuerySet
+from django.utils import timezone
 
 from apps.agent.models import ToolCall
 from apps.agent.selectors import ConversationTaint
@@ -64,8 +65,27 @@ def conversations_page(
 ) -> tuple[list[Conversation], bool]:
     """A page of the sidebar's list, counted from 1, with those from `first` on before it, and whether there are more."""
     begin, end = ((first or number) - 1) * PAGE_SIZE, number * PAGE_SIZE
-    rows = list(conversations_for(user_id)[begin : end + 1])
+    rows = list(conversations_shown(user_id)[begin : end + 1])
     return rows[: end - begin], len(rows) > end - begin
+
+
+def conversations_shown(user_id: UUID, *, archived: bool = False) -> QuerySet[Conversation]:
+    """The user's own chats as their list has them, pinned ones first, or the archived ones, which come by time alone."""
+    rows = conversations_for(user_id).filter(archived=archived)
+    return rows if archived else rows.order_by("-pinned", "-updated_at", "-id")
+
+
+def has_archived(user_id: UUID) -> bool:
+    return conversations_shown(user_id, archived=True).exists()
+
+
+def conversation_hidden(user_id: UUID, conversation_id: object) -> Conversation | None:
+    """The user's conversation that was deleted and can still be brought back."""
+    rows = Conversation.objects.unscoped().filter(user_id=user_id, deleted_at__gt=timezone.now())
+    try:
+        return rows.filter(id=parse_id(conversation_id)).first()
+    except NotFound:
+        return None
 
 
 def messages_counted(user_id: UUID, conversation_ids: Collection[UUID]) -> dict[UUID, int]:
@@ -122,33 +142,40 @@ def memories_shown(user_id: UUID, conversation_id: UUID) -> QuerySet[Turn, list[
     return turns.order_by("-position").values_list("memories", flat=True)
 
 
+class Said(NamedTuple):
+    """The passage that a search found, and the message that it stands in; neither where the title was found."""
+
+    text: str = ""
+    message_id: UUID | None = None
+
+
 def conversations_search(
     user_id: UUID, query: str, *, limit: int = 30, channel: str | None = CHAT_CHANNEL
-) -> list[tuple[Conversation, str]]:
-    """The conversations whose title contains the query, then those in which it, or something like it, was said, with the passage
-    that matched ("" where the title did): the user's own chats, those of another channel, or with `channel=None` all."""
+) -> list[tuple[Conversation, Said]]:
+    """The conversations whose title contains the query, then those in which it, or something like it, was said, with what was
+    said: the user's own chats, those of another channel, or with `channel=None` all."""
     listed = conversations_for(user_id, channel=channel)
-    found = {row.id: (row, "") for row in listed.filter(title__icontains=query)[:limit]}
+    found = {row.id: (row, Said()) for row in listed.filter(title__icontains=query)[:limit]}
     # What was said lately, then the newest passage with the very words, or words that begin with them.
     passages = passages_saying(user_id, query, source=Source.CONVERSATION)
-    literally = _first(((each.conversation_id, each.text) for each in passages), query)
+    literally = _first(((each.conversation_id, each.text, each.source_id) for each in passages), query)
     snippets = _said(user_id, query) | _said_lately(user_id, query, limit, channel) | literally
     named = Conversation.objects.owned_by(user_id).filter(id__in=snippets).defer("tools")
     rows = {row.id: row for row in named if channel is None or row.channel == channel}
-    for conversation_id, text in snippets.items():
+    for conversation_id, said in snippets.items():
         if conversation_id in rows:
-            found.setdefault(conversation_id, (rows[conversation_id], text))
+            found.setdefault(conversation_id, (rows[conversation_id], said))
     return list(found.values())[:limit]
 
 
-def _said(user_id: UUID, query: str) -> dict[UUID, str]:
+def _said(user_id: UUID, query: str) -> dict[UUID, Said]:
     """The best passage of each conversation that is about the query, best first."""
     said = Scope(sources=frozenset({Source.CONVERSATION}))
     hits = search(user_id, query, top_k=SEARCH_HITS, scope=said, threshold=LEAST_SCORE)
-    return _first(((hit.conversation_id, hit.text) for hit in hits), query)
+    return _first(((hit.conversation_id, hit.text, hit.source_id) for hit in hits), query)
 
 
-def _said_lately(user_id: UUID, query: str, limit: int, channel: str | None) -> dict[UUID, str]:
+def _said_lately(user_id: UUID, query: str, limit: int, channel: str | None) -> dict[UUID, Said]:
     """The newest messages that contain the query in whatever place, of the newest conversations: what full text does not
     know (the middle of a word, signs) and what it does not have (conversations without memory)."""
     rows = (
@@ -162,20 +189,23 @@ def _said_lately(user_id: UUID, query: str, limit: int, channel: str | None) -> 
         kind=MessageKind.TEXT,
         text__icontains=query,
     )
-    newest = messages.order_by("-created_at").values_list("conversation_id", "text")[: limit * 2]
+    newest = messages.order_by("-created_at").values_list("conversation_id", "text", "id")[: limit * 2]
     return _first(newest, query)
 
 
-def _first(said: Iterable[tuple[UUID | None, str]], query: str) -> dict[UUID, str]:
+def _first(said: Iterable[tuple[UUID | None, str, UUID]], query: str) -> dict[UUID, Said]:
     """A snippet of the first passage of each conversation, in their order: around the query's words, or the beginning."""
-    found: dict[UUID, str] = {}
-    for conversation_id, text in said:
+    found: dict[UUID, Said] = {}
+    for conversation_id, text, message_id in said:
         if conversation_id is not None and conversation_id not in found:
             plain = " ".join(text.split())
             at = plain.casefold().find(query.casefold())
             start = max(0, at - SNIPPET_CHARS // 3)
+            if start:  # a word begins here, if one does
+                start = plain.find(" ", start, at) + 1 or start
             end = start + SNIPPET_CHARS
-            found[conversation_id] = f"{'…' * bool(start)}{plain[start:end]}{'…' * (end < len(plain))}"
+            shown = f"{'…' * bool(start)}{plain[start:end]}{'…' * (end < len(plain))}"
+            found[conversation_id] = Said(shown, message_id)
     return found
 
 

@@ -53,10 +53,30 @@ def conversation_create(
 @transaction.atomic
 def conversation_rename(*, user_id: UUID, conversation_id: object, title: object) -> Conversation:
     """Gives the conversation a title of the user's own, which Izzy then leaves alone."""
-    conversation = conversation_get(user_id, conversation_id)
-    conversation.title = " ".join(clean_text(title, field="title", max_chars=MAX_TITLE).split())
-    conversation.title_by_user = True
-    conversation.save(update_fields=["title", "title_by_user"])
+    return conversation_change(user_id=user_id, conversation_id=conversation_id, title=title)
+
+
+@transaction.atomic
+def conversation_change(
+    *,
+    user_id: UUID,
+    conversation_id: object,
+    title: object = None,
+    pinned: bool | None = None,
+    archived: bool | None = None,
+) -> Conversation:
+    """Changes what is given, all or none, and leaves the time of the last activity alone. A title is the user's own from then
+    on. NotFound, InvalidInput and TooLarge for the title."""
+    conversation = conversation_get(user_id, conversation_id, lock=True)
+    changes: dict[str, object] = {}
+    if title is not None:
+        named = " ".join(clean_text(title, field="title", max_chars=MAX_TITLE).split())
+        changes |= {"title": named, "title_by_user": True}
+    changes |= {"pinned": pinned} if pinned is not None else {}
+    changes |= {"archived": archived} if archived is not None else {}
+    for name, value in changes.items():
+        setattr(conversation, name, value)
+    conversation.save(update_fields=list(changes))
     return conversation
 
 

@@ -24,6 +24,8 @@ class Migration(migrations.Migration):
                 ('title', models.CharField(blank=True, default='', max_length=200)),
                 ('title_by_user', models.BooleanField(default=False)),
                 ('use_memory', models.BooleanField(default=True)),
+                ('pinned', models.BooleanField(default=False)),
+                ('archived', models.BooleanField(default=False)),
                 ('channel', models.CharField(default='chat', max_length=64)),
                 ('session', models.CharField(blank=True, default='', max_length=200)),
                 ('summary', models.TextField(blank=True, default='')),
@@ -127,6 +129,10 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name='conversation',
             index=models.Index(fields=['user', '-updated_at'], name='conversation_user_updated'),
+        ),
+        migrations.AddIndex(
+            model_name='conversation',
+            index=models.Index(fields=['user', 'archived', '-pinned', '-updated_at'], name='conversation_listed'),
         ),
         migrations.AddIndex(
             model_name='conversation',

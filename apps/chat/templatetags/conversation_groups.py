@@ -1,5 +1,6 @@
-"""The sidebar's conversations under the dates they were last used on."""
+"""The sidebar's conversations, pinned ones first, under the dates they were last used on; and what a search found in them."""
 
+import re
 from collections.abc import Iterable
 from datetime import date, timedelta
 from itertools import groupby
@@ -9,11 +10,16 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from django import template
 from django.template import Context
 from django.utils import timezone
+from django.utils.html import conditional_escape, format_html_join
+from django.utils.safestring import SafeString
 
-from apps.chat.conversations.selectors import conversations_page
+from apps.chat.conversations.selectors import conversations_page, has_archived
 from apps.chat.models import Conversation
 
 register = template.Library()
+
+SHORT_WORD = 3
+"""Words of fewer letters are not marked beside longer ones."""
 
 
 class Group(TypedDict):
@@ -25,20 +31,44 @@ class Group(TypedDict):
 def conversation_groups(
     conversations: Iterable[Conversation] | None, time_zone: str | None = ""
 ) -> list[Group]:
-    """Groups in the order given (newest first); days are those of `time_zone`, UTC where it is unknown."""
+    """Groups in the order given (pinned, then newest first; what a search found is one); days are those of `time_zone`, UTC where it is unknown."""
     zone = _zone(time_zone)
     today = timezone.now().astimezone(zone).date()
-    labelled = groupby(
-        conversations or [], key=lambda item: date_label(item.updated_at.astimezone(zone).date(), today)
-    )
+
+    def label(item: Conversation) -> str:
+        if hasattr(item, "said"):
+            return "Found"
+        if item.pinned and not item.archived:
+            return "Pinned"
+        return date_label(item.updated_at.astimezone(zone).date(), today)
+
+    labelled = groupby(conversations or [], key=label)
     return [Group(label=label, conversations=list(items)) for label, items in labelled]
 
 
 @register.simple_tag(takes_context=True)
 def recent_conversations(context: Context) -> dict[str, object]:
     """The first page of them, for pages that have something else to show."""
-    rows, has_more = conversations_page(context["request"].user.pk)
-    return {"rows": rows, "has_more": has_more}
+    user_id = context["request"].user.pk
+    rows, has_more = conversations_page(user_id)
+    return {"rows": rows, "has_more": has_more, "archived": has_archived(user_id)}
+
+
+@register.filter
+def marked(text: str, query: str) -> SafeString:
+    """A text with what was searched for in `<mark>`: the query as it stands, else words that begin with one of its own."""
+    found = re.compile(re.escape(query.strip()), re.IGNORECASE) if query.strip() else None
+    if not found or not found.search(text):
+        words = re.findall(r"\w+", query)
+        words = [word for word in words if len(word) >= SHORT_WORD] or words
+        if not words:
+            return conditional_escape(text)
+        found = re.compile(rf"\b(?:{'|'.join(map(re.escape, words))})\w*", re.IGNORECASE)
+    pieces, end = [], 0
+    for match in found.finditer(text):
+        pieces += [(text[end : match.start()], match[0])]
+        end = match.end()
+    return format_html_join("", "{}<mark>{}</mark>", pieces) + conditional_escape(text[end:])
 
 
 def date_label(day: date, today: date) -> str:

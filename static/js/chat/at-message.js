@@ -1,9 +1,13 @@
 // The message that an address points at (`/c/…/#message-<id>`): a memory's page leads to where it was said.
 const POINTS = /^#message-([0-9a-f-]{36})$/;
 
+export function messageOf(hash) {
+  return POINTS.exec(hash)?.[1] ?? null;
+}
+
 /** The id, taken out of the address: what is pointed at once is not gone back to when the connection comes back. */
 export function takeMessageFromUrl() {
-  const id = POINTS.exec(location.hash)?.[1] ?? null;
+  const id = messageOf(location.hash);
   if (id) history.replaceState(history.state, "", location.pathname);
   return id;
 }

@@ -2,7 +2,7 @@
 import { toast, toastError } from "../core/toasts.js";
 import { uuid } from "../core/ids.js";
 import { Announcer } from "./announcer.js";
-import { point, takeMessageFromUrl, turnWith } from "./at-message.js";
+import { messageOf, point, takeMessageFromUrl, turnWith } from "./at-message.js";
 import { Composer } from "./composer.js";
 import { Outbox } from "./drafts.js";
 import { conversationInUrl, setUrl, SidebarLinks } from "./history.js";
@@ -46,6 +46,7 @@ export class ChatPage {
   show(state) {
     this.state = state;
     this.around.showEarlier(false);
+    this.around.showGone(false);
     this.composer.open(state.conversation);
     this.#addPending();
     this.log.reset(state);
@@ -58,7 +59,8 @@ export class ChatPage {
   }
 
   /** Opens another conversation (null: a new one) without loading the page again. */
-  open(conversation, { push = true } = {}) {
+  open(conversation, { push = true, message = null } = {}) {
+    this.wantedMessage = message;
     if (this.state.conversation && this.state.conversation !== conversation) this.socket.send({ type: "close", conversation: this.state.conversation });
     if (push) setUrl(conversation);
     if (conversation === null) {
@@ -153,7 +155,8 @@ export class ChatPage {
   #showSnapshot(frame) {
     this.show(fromSnapshot(frame));
     this.around.showEarlier(frame.messages.length >= SNAPSHOT_MESSAGES);
-    const wanted = takeMessageFromUrl();
+    const wanted = takeMessageFromUrl() ?? this.wantedMessage;
+    this.wantedMessage = null;
     if (wanted) this.#goTo(wanted);
   }
 
@@ -203,10 +206,10 @@ export class ChatPage {
       this.wanted = null;
       this.open(null);
       if (text) this.composer.giveBack(text);
-    }
+      this.around.showGone(true);
+    } else toast(frame.message, { kind: "danger" });
     this.log.resetAsks();
     this.#afterChange();
-    toast(frame.message, { kind: "danger" });
   }
 
   #onEvent(frame) {
@@ -295,7 +298,8 @@ export class ChatPage {
     const link = event.target.closest(".conversation-link, #new-chat, .brand-link");
     if (!link || event.defaultPrevented || event.metaKey || event.ctrlKey || event.shiftKey || event.button !== 0) return;
     event.preventDefault();
-    this.open(link.closest("[data-conversation-row]")?.dataset.conversationRow ?? null);
+    const conversation = link.closest("[data-conversation-row]")?.dataset.conversationRow ?? null;
+    this.open(conversation, { message: conversation && messageOf(link.hash) });
   }
 }
 

@@ -25,6 +25,11 @@ export class Surroundings {
     byId("banner-refused").hidden = status !== "refused";
   }
 
+  /** The conversation that was shown here was deleted elsewhere. */
+  showGone(gone) {
+    byId("banner-gone").hidden = !gone;
+  }
+
   /** The switch belongs to a conversation that has not begun; later it only says that it is off. */
   showMemory({ conversation, turns, useMemory }) {
     const isNew = conversation === null;

@@ -1,10 +1,10 @@
 // Menus are popovers; each opens at its button, above it where there is no room below.
 const GAP = 4;
-const ROOM = 140;
+const ITEM = 38; // px, as high as one is
 
 function place(menu, button) {
   const box = button.getBoundingClientRect();
-  const above = box.bottom + ROOM > window.innerHeight;
+  const above = box.bottom + menu.childElementCount * ITEM + ITEM > window.innerHeight;
   menu.style.right = `${Math.max(GAP, document.documentElement.clientWidth - box.right)}px`;
   menu.style.top = above ? "auto" : `${box.bottom + GAP}px`;
   menu.style.bottom = above ? `${window.innerHeight - box.top + GAP}px` : "auto";

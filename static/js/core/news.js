@@ -42,6 +42,16 @@ async function show(news) {
   if (!changed || (await reloadSidebar())) stamp = news.stamp;
 }
 
+/** What shows conversations, as the server has them now: the sidebar's list, and the page of all of them. */
+export async function relist() {
+  await reloadSidebar();
+  const page = document.getElementById("conversation-page");
+  if (!page) return;
+  const asked = new URLSearchParams(location.search);
+  if (!asked.has("show")) asked.set("show", "");
+  await window.htmx?.ajax("GET", `${location.pathname}?${asked}`, { target: "#conversation-page", swap: "innerMorph" });
+}
+
 /** The list as the server has it now, as far as it was open. False where the reader is in the middle of something in it. */
 async function reloadSidebar() {
   const list = document.getElementById("conversations");

@@ -1,15 +1,38 @@
-// The conversation list: renaming in place. Searching and deleting are htmx's.
-import { csrfToken } from "./api.js";
+// The conversation list: renaming in place, pinning, archiving. Searching and deleting are htmx's.
+import { api, csrfToken } from "./api.js";
 import { h } from "./dom.js";
-import { toast } from "./toasts.js";
+import { relist } from "./news.js";
+import { toast, toastError } from "./toasts.js";
+
+const DONE = { pinned: ["Unpinned", "Pinned"], archived: ["Brought back", "Archived"] };
 
 export function startSidebar() {
   document.addEventListener("click", (event) => {
-    const button = event.target.closest("[data-rename]");
+    const button = event.target.closest("[data-rename], [data-mark]");
     if (!button) return;
-    button.closest("[popover]")?.hidePopover();
-    startRename(button.closest("[data-conversation-row]"), button.dataset.rename);
+    const menu = button.closest("[popover]");
+    menu?.hidePopover();
+    if (button.dataset.mark) mark(menu, button.dataset.mark, button.dataset.value === "true");
+    else startRename(button.closest("[data-conversation-row]"), button.dataset.rename);
   });
+}
+
+/** Pins, archives or takes that back; what leaves the list can be brought back at once. */
+async function mark(menu, field, value) {
+  const { conversation, title } = menu.dataset;
+  const set = async (wanted) => {
+    await api("PATCH", `/api/v1/conversations/${conversation}/`, { [field]: wanted });
+    await relist();
+    // A row that went elsewhere in the list takes the focus along.
+    if (document.activeElement === document.body) document.querySelector(`[popovertarget="${CSS.escape(menu.id)}"]`)?.focus();
+  };
+  try {
+    await set(value);
+    const undo = field === "archived" ? { action: "Undo", onaction: () => set(!value).catch(toastError) } : {};
+    toast(`${DONE[field][Number(value)]} “${title}”`, undo);
+  } catch (error) {
+    toastError(error);
+  }
 }
 
 function startRename(row, url) {
