@@ -28,7 +28,7 @@ from apps.chat.conversations.selectors import (
 )
 from apps.chat.conversations.services import MAX_TITLE
 from apps.chat.models import Conversation, Message
-from apps.core.errors import InvalidInput, NotFound
+from apps.core.errors import NotFound
 from apps.core.http.rest import Listed, UserView, operation
 from apps.core.http.shapes import (
     ABSENT,
@@ -165,8 +165,6 @@ class ConversationView(UserView):
         """Rename, pin or archive a conversation, or take that back."""
         key = conversation_get(self.user_id, conversation_id).id
         given = self.body(ConversationChangeInput)
-        if given.title is None and given.pinned is None and given.archived is None:
-            raise InvalidInput("Give a title, pinned or archived.", field="title")
         services.conversation_change(
             user_id=self.user_id,
             conversation_id=key,

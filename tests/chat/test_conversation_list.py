@@ -75,10 +75,8 @@ def test_a_change_says_what_it_is_and_leaves_the_order_by_time_alone(
     assert change(browser, place, {"archived": False, "pinned": False}).json()["archived"] is False
 
 
-@pytest.mark.parametrize(
-    "body", [{}, {"pinned": None}, {"pinned": "maybe"}, {"archived": 3}, {"title": ""}]
-)
-def test_a_change_that_is_none_is_refused_and_changes_nothing(
+@pytest.mark.parametrize("body", [{"pinned": None}, {"pinned": "maybe"}, {"archived": 3}, {"title": ""}])
+def test_a_wrong_change_is_refused_and_changes_nothing(
     alice: User, browser: Client, body: dict[str, Any]
 ) -> None:
     place = make(alice, "Plans", pinned=True)

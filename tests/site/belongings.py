@@ -91,6 +91,8 @@ def make_belongings(owner: User) -> Belongings:
     ingestion = messages_ingest(user_id=owner.pk, session="s1", channel="mail", messages=ingested)
     conversation = Conversation.objects.for_user(owner).get(pk=ingestion.conversation_id)
     Conversation.objects.for_user(owner).filter(pk=conversation.pk).update(
+        pinned=True,
+        archived=True,
         title=f"About the {MARK}",
         channel="chat",
         summary=f"The {MARK} is allergic",
