@@ -43,6 +43,8 @@ from .capture.windows import windows_scrub
 from .files.texts import ROOT
 from .models import (
     KEEP_DELETED,
+    OPEN_IMPORTS,
+    Import,
     Memory,
     MemoryEdge,
     MemoryFile,
@@ -187,7 +189,8 @@ def memory_purge(
     """Take notes or files, of any status, out of everything Izzy kept of them, for good.
 
     `redact`: True for all messages that say the same (see `purge_preview`), or the ids of some of them. NotFound for
-    an unknown or foreign row or message, Conflict `turn_running` while an answer that uses one is under way.
+    an unknown or foreign row or message, Conflict `turn_running` while an answer that uses one is under way, `import_running`
+    while a file waits to be imported.
     """
     ids = list(dict.fromkeys(ids))
     if subjects(user_id, source, ids).count() != len(ids):
@@ -199,6 +202,11 @@ def memory_purge(
         raise Conflict(
             "Izzy is answering in a conversation that uses this. Stop the answer or wait for its end.",
             code="turn_running",
+        )
+    if Import.objects.for_user(user_id).filter(state__in=OPEN_IMPORTS).exists():
+        raise Conflict(
+            "An import is under way, whose file may hold these words. Wait for its end or cancel it.",
+            code="import_running",
         )
     return _finish(hide(trace, ids, by_sweep=by_sweep), sources, trace, hits)
 
@@ -279,7 +287,7 @@ def deleted_purge() -> int:
     """Sweep: purge the notes and files deleted 30 days ago or more, everywhere; returns how many.
 
     Messages stay: they are conversations, which have a deletion of their own. What an answer under way uses waits for
-    the next time.
+    the next time, and all while a file is imported.
     """
     purged = 0
     for source, objects in ((Purged.NOTE, Memory.objects), (Purged.FILE, MemoryFile.objects)):
@@ -292,8 +300,8 @@ def deleted_purge() -> int:
                     with writing_for(user_id):
                         memory_purge(user_id=user_id, ids=batch, source=source, by_sweep=True)
                     purged += len(batch)
-                except Conflict:
-                    logger.info("the purge of %d deleted rows waits for an answer to end", len(batch))
+                except Conflict as conflict:
+                    logger.info("the purge of %d deleted rows waits: %s", len(batch), conflict.code)
     return purged
 
 

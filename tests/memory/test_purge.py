@@ -12,7 +12,7 @@ from apps.chat.models import Conversation, Message, Turn, TurnEvent
 from apps.core.errors import Conflict, NotFound
 from apps.core.purging.trace import MARKER
 from apps.memory.files.services import file_write
-from apps.memory.models import Memory, MemoryFile, Purged, PurgeReceipt, PurgeState
+from apps.memory.models import Import, Memory, MemoryFile, Purged, PurgeReceipt, PurgeState
 from apps.memory.notes.changes import memory_archive, memory_delete, memory_update
 from apps.memory.notes.joining import edge_create
 from apps.memory.purge import hide, interrupted_resume, memory_purge, purge_preview, trace_of
@@ -164,6 +164,21 @@ def test_while_an_answer_uses_it_the_purge_is_refused_and_nothing_changes(
     assert caught.value.code == "turn_running"
     assert Memory.objects.for_user(alice).get(pk=made.pk).status == "active"
     assert not PurgeReceipt.objects.for_user(alice).exists()
+
+
+@pytest.mark.parametrize("state", ["waiting", "running"])
+def test_while_a_file_is_to_be_imported_the_purge_is_refused_for_its_owner_alone(
+    alice: User, bob: User, note: MakeNote, state: str
+) -> None:
+    made, his = note(alice, TEXT), note(bob, TEXT)
+    job = Import.objects.for_user(alice).create(user=alice, size=1, reader="text", state=state)
+    with pytest.raises(Conflict) as caught:
+        memory_purge(user_id=alice.pk, ids=[made.pk])
+    assert caught.value.code == "import_running"
+    assert Memory.objects.for_user(alice).get(pk=made.pk).status == "active"
+    assert memory_purge(user_id=bob.pk, ids=[his.pk]).state == PurgeState.DONE
+    Import.objects.for_user(alice).filter(pk=job.pk).update(state="cancelled")
+    assert memory_purge(user_id=alice.pk, ids=[made.pk]).state == PurgeState.DONE
 
 
 def test_a_file_goes_with_its_past_and_the_tool_calls_that_wrote_it(alice: User) -> None:
