@@ -92,7 +92,6 @@ def make_belongings(owner: User) -> Belongings:
     conversation = Conversation.objects.for_user(owner).get(pk=ingestion.conversation_id)
     Conversation.objects.for_user(owner).filter(pk=conversation.pk).update(
         pinned=True,
-        archived=True,
         title=f"About the {MARK}",
         channel="chat",
         summary=f"The {MARK} is allergic",
