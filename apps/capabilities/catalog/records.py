@@ -16,10 +16,15 @@ from apps.capabilities.catalog.drafts import (
     clean_description,
     clean_draft,
 )
-from apps.capabilities.catalog.files import MAX_READ_BYTES, files_read, files_write
+from apps.capabilities.catalog.files import MAX_READ_BYTES, files_read
 from apps.capabilities.catalog.names import clean_name
 from apps.capabilities.catalog.schemas import clean_schema
-from apps.capabilities.catalog.versions import UNTRUSTED, capability_save, make_current
+from apps.capabilities.catalog.versions import (
+    UNTRUSTED,
+    capability_save,
+    make_current,
+    version_make,
+)
 from apps.capabilities.models import (
     MAX_NAME_CHARS,
     Capability,
@@ -252,28 +257,17 @@ def _free(name: str, taken: set[str]) -> str:
 def _version_write(
     taking: Taking, capability: Capability, record: VersionRecord, key: UUID, draft: Draft
 ) -> None:
-    """Writes a version with its files; in the folder a crash may have left there are none of anybody's."""
-    path, checksums, checksum = files_write(capability, draft, record.number, record.created_at)
-    version = CapabilityVersion.objects.create(
+    """Writes a version with its files; the first and the current one are what the capability says."""
+    version = version_make(
+        capability,
+        draft,
         id=key,
-        user_id=taking.user_id,
-        capability=capability,
         number=record.number,
-        description=draft.description,
-        input_schema=dict(draft.input_schema),
-        output_schema=dict(draft.output_schema),
-        tags=list(draft.tags),
-        hosts=list(draft.hosts),
-        secrets=list(draft.secrets),
-        examples=[dict(example) for example in draft.examples],
-        path=path,
-        checksums=checksums,
-        checksum=checksum,
+        created_at=record.created_at,
         origin=record.origin if taking.own else Origin.IMPORT,
         untrusted=True,
         quotes_others=record.quotes_others if taking.own else not taking.accept,
         tested_at=record.tested_at if taking.own else None,
-        created_at=record.created_at,
     )
     if record.current or not capability.path:
         failures = capability.failures_in_row

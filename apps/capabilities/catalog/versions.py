@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -54,24 +55,13 @@ def _version_write(
     The files are written before the transaction ends; when it fails the next version of this number replaces them."""
     rows = CapabilityVersion.objects.for_user(capability.user_id).filter(capability=capability)
     number, now = (rows.aggregate(newest=Max("number"))["newest"] or 0) + 1, timezone.now()
-    path, checksums, checksum = files_write(capability, draft, number, now)
-    version = CapabilityVersion.objects.create(
-        user_id=capability.user_id,
-        capability=capability,
+    version = version_make(
+        capability,
+        draft,
         number=number,
-        description=draft.description,
-        input_schema=dict(draft.input_schema),
-        output_schema=dict(draft.output_schema),
-        tags=list(draft.tags),
-        hosts=list(draft.hosts),
-        secrets=list(draft.secrets),
-        examples=[dict(example) for example in draft.examples],
-        path=path,
-        checksums=checksums,
-        checksum=checksum,
+        created_at=now,
         approved_by_id=approved_by,
         approved_at=None if approved_by is None else now,
-        created_at=now,
         **facts,
     )
     in_use = capability.status == Status.ACTIVE and capability.current and capability.current.is_approved
@@ -87,6 +77,30 @@ def _version_write(
         reason = capability.status_reason
         capability_save(capability, Status(capability.status), "" if reason == UNTRUSTED else reason)
     return version
+
+
+def version_make(
+    capability: Capability, draft: Draft, *, number: int, created_at: datetime, **facts: Any
+) -> CapabilityVersion:
+    """The row and files of a checked draft, in place of what a transaction that failed has left in the folder of this number."""
+    path, checksums, checksum = files_write(capability, draft, number, created_at)
+    return CapabilityVersion.objects.create(
+        user_id=capability.user_id,
+        capability=capability,
+        number=number,
+        description=draft.description,
+        input_schema=dict(draft.input_schema),
+        output_schema=dict(draft.output_schema),
+        tags=list(draft.tags),
+        hosts=list(draft.hosts),
+        secrets=list(draft.secrets),
+        examples=[dict(example) for example in draft.examples],
+        path=path,
+        checksums=checksums,
+        checksum=checksum,
+        created_at=created_at,
+        **facts,
+    )
 
 
 def _older_remove(capability: Capability) -> None:
