@@ -38,6 +38,7 @@ urlpatterns = [
     path("memory/purges/", purges.receipts, name="receipts"),
     path("memory/purges/<str:receipt_id>/", purges.receipt, name="receipt"),
     path("memory/<str:memory_id>/", one.note, name="note"),
+    path("memory/<str:memory_id>/opened/", one.opened, name="opened"),
     path("memory/<str:memory_id>/save/", one.save, name="save"),
     path("memory/<str:memory_id>/valid/", one.valid, name="valid"),
     path("memory/<str:memory_id>/act/", one.act, name="act"),

@@ -126,7 +126,12 @@ def test_what_a_search_found_is_no_use_and_opening_the_page_is_one(
     )
     assert memory_get(alice.pk, made.pk).use_count == 0
     assert "Izzy looked for “allergies”" in re.sub(r"\s+", " ", page_of(browser, made))
-    page_of(browser, made)
+    shown = page_of(browser, made)
+    assert memory_get(alice.pk, made.pk).use_count == 0, "looking writes nothing"
+    opened = reverse("memory:opened", args=[made.pk])
+    assert f'hx-post="{opened}"' in shown
+    for _ in range(2):
+        assert browser.post(opened).status_code == 204
     assert memory_get(alice.pk, made.pk).use_count == 1
 
 
@@ -357,6 +362,7 @@ def test_nobody_elses_note_has_a_page(alice: User, bob: User, sign_in: SignIn, n
     made = note(alice)
     for url in (reverse("memory:note", args=[made.pk]), "/memory/nonsense/"):
         assert sign_in(bob).get(url).status_code == 404
+    assert sign_in(bob).post(reverse("memory:opened", args=[made.pk])).status_code == 404
     assert memory_get(alice.pk, made.pk).use_count == 0
 
 

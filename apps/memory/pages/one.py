@@ -32,7 +32,7 @@ from apps.search.documents import Scope, Source
 from apps.search.selectors import similar
 
 from .decay import curve_of
-from .done import done_last, done_next, is_fragment, named, own_note, version_asked, with_steps
+from .done import done_last, done_next, named, own_note, version_asked, with_steps
 from .forms import NoteForm, ValidForm
 from .graph import around
 
@@ -59,10 +59,17 @@ def note(request: SignedInRequest, memory_id: UUID) -> HttpResponse:
     """The page; `?edit` with the form in the place of the text, `?history=all` with every version that is kept."""
     editing = "edit" in request.GET
     found = note_kept(request.user.pk, memory_id)
-    if not editing and not is_fragment(request):
-        note_opened(user_id=request.user.pk, memory_id=memory_id)
     form = NoteForm.of(found) if editing and found.status != Status.DELETED else None
     return note_page(request, found, form=form)
+
+
+@require_POST
+@own_note
+def opened(request: SignedInRequest, memory_id: UUID) -> HttpResponse:
+    """Counts that the page was opened. The page says so itself, once it is there: looking at it waits for nobody who writes."""
+    note_kept(request.user.pk, memory_id)
+    note_opened(user_id=request.user.pk, memory_id=memory_id)
+    return HttpResponse(status=204)
 
 
 def note_page(
