@@ -340,7 +340,7 @@ def around(user_id: UUID, chosen: Memory) -> dict[str, Any]:
         linked = {chosen.pk, *(near.note.pk for near in links)}
         near = similar(user_id, chosen.content, top_k=LIKE_IT_AT_MOST + len(linked), scope=NOTES)
         ids = [key for key, likeness in near if likeness >= LEAST_LIKENESS and key not in linked]
-        notes = memories_by_id(user_id, ids)
+        notes = Memory.objects.owned_by(user_id).in_bulk(ids)
         like_it = [notes[key] for key in ids if key in notes and notes[key].status == Status.ACTIVE]
     return {
         "chosen": chosen,
