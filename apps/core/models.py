@@ -127,6 +127,8 @@ class IntegrityRun(models.Model):
     `beat_at` is when the worker that does it last said so. `findings` are the first of them, as `Outcome.to_json` gives them; `found` and `left` count all.
     """
 
+    instance_wide = True  # no user's rows
+
     class State(models.TextChoices):
         WAITING = "waiting", "Waiting for the worker"
         RUNNING = "running", "Under way"

@@ -6,6 +6,7 @@ from django.db import IntegrityError, models, transaction
 
 from apps.accounts.models import User
 from apps.core.ids import uuid7
+from apps.core.models import IntegrityRun
 from apps.memory.models import CaptureWindow
 from apps.search.models import EmbeddingSpace
 from tests.site.belongings import make_belongings
@@ -35,6 +36,7 @@ OPEN = {"chat.TurnEvent.type"}
 def rows(alice: User) -> None:
     make_belongings(alice)
     CaptureWindow.objects.create(user=alice, conversation_id=uuid7())
+    IntegrityRun.objects.create()
     EmbeddingSpace.objects.create(name="another", dimension=2, noise=0, match=1, role="side")
 
 
