@@ -117,11 +117,16 @@ def test_the_theme_follows_the_system_until_one_is_chosen(
 
 
 @pytest.mark.parametrize(
-    ("path", "heading"), [("/nothing/here/", "Nothing here"), ("/c/not-an-id/", "Nothing here")]
+    ("path", "heading", "way"),
+    [
+        ("/nothing/here/", "Nothing here", "Back to Izzy"),
+        ("/c/not-an-id/", "This conversation is not here", "New conversation"),
+    ],
 )
 def test_an_address_that_is_not_there_has_a_page_that_leads_back(
     path: str,
     heading: str,
+    way: str,
     server: Server,
     owner: StorageState,
     open_page: Callable[..., Page],
@@ -130,7 +135,7 @@ def test_an_address_that_is_not_there_has_a_page_that_leads_back(
     watch.allowed.append("status of 404")
     page = open_page(server.url + path, state=owner)
     expect(page.get_by_role("heading", level=1)).to_have_text(heading)
-    page.get_by_role("link", name="Back to Izzy").click()
+    page.get_by_role("main").get_by_role("link", name=way).click()
     expect(page).to_have_url(f"{server.url}/")
 
 

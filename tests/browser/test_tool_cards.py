@@ -161,7 +161,8 @@ def test_the_log_is_reached_from_the_conversation_and_read_on_a_phone(
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     page.locator(".touched summary").click()
     page.locator(".touched-item a").first.click()
-    expect(page.locator(".touched .note")).to_contain_text("figs")
+    expect(page.get_by_role("region", name="What it says")).to_contain_text("figs")
+    page.go_back()
     with page.expect_download() as download:
         page.get_by_role("link", name="Download as JSON").click()
     assert download.value.suggested_filename.startswith("izzy-log-")

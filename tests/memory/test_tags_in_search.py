@@ -77,7 +77,7 @@ def test_the_memories_page_finds_a_note_by_its_tag(alice: User, tagged: Memory, 
     page = client.get("/memory/", {"q": QUESTION}).content.decode()
     assert "on Rottnest in the evening" in page
     assert "The router number" not in page
-    assert "tag:Quokka" in page
+    assert "Tagged ‘Quokka’" in page
 
 
 def test_a_beginning_of_a_tag_finds_it_and_part_of_another_word_does_not(

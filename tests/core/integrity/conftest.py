@@ -6,6 +6,7 @@ from django.db import connection
 from pytest_django import Settings
 
 from apps.accounts.models import User
+from apps.capabilities.sandbox.layers.store import layer_owners, layers_remove
 from apps.core.integrity import running
 from apps.core.integrity.running import Outcome, examine
 from apps.search.backends import postings_held
@@ -17,6 +18,8 @@ Look = Callable[..., list[Outcome]]
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in layer_owners():  # what the tests before had installed
+        layers_remove(name)
     monkeypatch.setattr(running, "AGAIN_SECONDS", 0.0)
 
 
