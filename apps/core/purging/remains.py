@@ -94,7 +94,7 @@ def _vacuumed() -> bool:
         cursor.execute("SELECT clock_timestamp()")
         (now,) = cursor.fetchone()
         patience = time.monotonic() + WAIT_SECONDS
-        while cursor.execute(_OPEN, [now]) or cursor.fetchone() is not None:
+        while _is_open(cursor, now):
             if time.monotonic() > patience:
                 logger.info("the tables are not clean yet: a transaction of before is open")
                 return False
@@ -116,6 +116,12 @@ def _vacuumed() -> bool:
         finally:
             cursor.execute(f"SET lock_timeout = '{LOCK_SECONDS}s'")
         return True
+
+
+def _is_open(cursor: Any, moment: datetime) -> bool:
+    """Whether a transaction goes on that began before the moment."""
+    cursor.execute(_OPEN, [moment])
+    return cursor.fetchone() is not None
 
 
 _OPEN = (
