@@ -43,6 +43,8 @@ from apps.core.http.shapes import (
     page_of,
     text,
 )
+from apps.memory.models import Origin
+from apps.memory.notes.with_conversation import notes_from
 
 SESSION = {"type": "string", "minLength": 1, "maxLength": MAX_SESSION_CHARS, "pattern": r"\S"}
 CHANNEL = {"type": "string", "maxLength": MAX_CHANNEL_CHARS, "nullable": True}
@@ -63,6 +65,13 @@ class ConversationsQuery(Query):
 
 class MessagesQuery(Query):
     before: NoteId = Field(ABSENT, description="A message's id: only what was said before it.")
+
+
+class ConversationDeleteQuery(Query):
+    memories: bool = Field(
+        False,
+        description="Delete the memories that came from it too (restorable for 30 days); else they stay.",
+    )
 
 
 class ConversationInput(OpenInput):
@@ -105,6 +114,9 @@ class ConversationOutput(Shape):
 class ConversationDetailOutput(ConversationOutput):
     summary: str = Field(
         description="What stands in the prompt for the messages that were summed up; empty where none were."
+    )
+    memories: int = Field(
+        description="How many memories came from it; `/memories/?conversation=<id>` lists them."
     )
 
 
@@ -177,12 +189,18 @@ class ConversationView(UserView):
     def _read(self, conversation_id: object) -> Beside:
         found = conversation_get(self.user_id, conversation_id)
         counts = messages_counted(self.user_id, [found.id])
-        return Beside(found, title=str(found), messages=counts.get(found.id, 0))
+        memories = notes_from(self.user_id, found.id).count()
+        return Beside(found, title=str(found), messages=counts.get(found.id, 0), memories=memories)
 
-    @operation("conversations_delete", status=204)
+    @operation("conversations_delete", query=ConversationDeleteQuery, status=204)
     def delete(self, request: Request, conversation_id: str) -> None:
-        """Delete a conversation with its messages. Memories made from it stay."""
-        services.conversation_delete(user_id=self.user_id, conversation_id=conversation_id)
+        """Delete a conversation with its messages. Memories made from it stay, unless asked otherwise."""
+        services.conversation_delete(
+            user_id=self.user_id,
+            conversation_id=conversation_id,
+            memories=self.query(ConversationDeleteQuery).memories,
+            actor=Origin.API if request.auth else Origin.USER,
+        )
 
 
 class MessagesView(UserView):

@@ -36,7 +36,8 @@ class Conversation(UserOwned, Leased):
     in their rows. `summary_by` is the model that wrote it, or `extract` where none did; `summary_untrusted` says that
     other people's text (a page, a file) was read in what it sums up.
 
-    `pinned` puts it above the others in the user's list, `archived` takes it out of that list; a search finds it all the same.
+    `pinned` puts it above the others in the user's list, `archived` takes it out of that list until its user
+    writes in it again; a search finds it all the same.
 
     `deleted_at` says that it is being deleted: nobody finds it any more, and from that time on its rows go slice by slice; until
     then it can be brought back.

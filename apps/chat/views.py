@@ -34,10 +34,13 @@ from apps.chat.templatetags.conversation_groups import conversation_groups
 from apps.core.errors import InvalidInput, IzzyError, NotFound
 from apps.core.registries import undecided
 from apps.core.text import clean_text
+from apps.memory.notes.with_conversation import notes_from, notes_gone_with
 
 MAX_QUERY_CHARS = 200
+NOTES_SHOWN = 12
 DELETED = "deleted_conversation"
-"""Key in the session: id and title of the conversation that was deleted while it was looked at, for the next page."""
+"""Key in the session: id and title of the conversation that was deleted while it was looked at, and how many memories went with
+it, for the next page."""
 
 
 @never_cache
@@ -55,7 +58,11 @@ def conversation(request: HttpRequest, conversation_id: str) -> HttpResponse:
         found = conversation_get(_user_id(request), conversation_id)
     except NotFound:
         hidden = conversation_hidden(_user_id(request), conversation_id)
-        return render(request, "chat/gone.html", {"nav": "chat", "hidden": hidden}, status=404)
+        context: dict[str, Any] = {"nav": "chat", "hidden": hidden}
+        if hidden and hidden.deleted_at:
+            since = hidden.deleted_at - services.UNDO_FOR
+            context["memories"] = len(notes_gone_with(_user_id(request), hidden.id, since))
+        return render(request, "chat/gone.html", context, status=404)
     return render(request, "chat/page.html", _page(request, found))
 
 
@@ -110,17 +117,27 @@ def conversation_rename(request: HttpRequest, conversation_id: str) -> HttpRespo
     return render(request, "chat/_conversation_row.html", context)
 
 
-@require_http_methods(["POST", "DELETE"])
+@require_http_methods(["GET", "POST", "DELETE"])
 def conversation_delete(request: HttpRequest, conversation_id: str) -> HttpResponse:
-    """Deletes a conversation and offers to undo it for a while; whoever looks at it is sent to an empty chat."""
+    """GET: what a deletion would take, the memories that came from it among them, as a dialog or a page. POST deletes, with
+    those where they are ticked (`memories`), and offers to undo it for a while; whoever looks at it is sent to an empty chat."""
     found = conversation_or_404(request, conversation_id)
-    current = _is_current(request, found)
-    services.conversation_hide(user_id=_user_id(request), conversation_id=found.id)
-    if current:
-        request.session[DELETED] = [str(found.id), str(found)]
-        return HttpResponse(headers={"HX-Redirect": reverse("chat:home")})
-    context = {"conversation": found, "place": _place(request)}
-    return render(request, "chat/_conversation_deleted.html", context)
+    fragment = bool(request.headers.get("HX-Request"))
+    context: dict[str, Any] = {"conversation": found, "place": _place(request)}
+    if request.method == "GET":
+        notes = notes_from(_user_id(request), found.id)
+        context |= {"notes": notes[:NOTES_SHOWN], "count": notes.count(), "nav": "chat"}
+        context["more"] = max(0, context["count"] - NOTES_SHOWN)
+        template = "chat/_conversation_delete.html" if fragment else "chat/delete.html"
+        return render(request, template, context)
+    memories = services.conversation_hide(
+        user_id=_user_id(request), conversation_id=found.id, memories="memories" in request.POST
+    )
+    if not fragment or _is_current(request, found):
+        request.session[DELETED] = [str(found.id), str(found), memories]
+        home = reverse("chat:home")
+        return HttpResponse(headers={"HX-Redirect": home}) if fragment else redirect(home)
+    return render(request, "chat/_conversation_deleted.html", context | {"memories": memories})
 
 
 @require_POST

@@ -1,4 +1,5 @@
 // What every page has: theme switch, drawer, dialogs, shortcuts, copy buttons, htmx set-up.
+import { startAsks } from "./core/asks.js";
 import { startDialogs } from "./core/dialogs.js";
 import { startDrawer } from "./core/drawer.js";
 import { startFocus } from "./core/focus.js";
@@ -14,6 +15,7 @@ import { startSidebar } from "./core/sidebar.js";
 startThemeSwitch();
 startDrawer();
 startDialogs();
+startAsks();
 startHtmx();
 startCopyButtons();
 startMenus();

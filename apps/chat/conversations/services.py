@@ -21,7 +21,8 @@ from apps.core.ids import parse_id
 from apps.core.jobs.leases import RELEASED
 from apps.core.text import clean_text
 from apps.memory.capture.windows import conversation_withdraw, withdrawn_messages
-from apps.memory.models import MemoryUse, NoteHandle
+from apps.memory.models import MemoryUse, NoteHandle, Origin
+from apps.memory.notes.with_conversation import notes_delete_with, notes_restore_with
 from apps.search.documents import Source
 from apps.search.services import documents_remove
 
@@ -80,30 +81,42 @@ def conversation_change(
     return conversation
 
 
-def conversation_delete(*, user_id: UUID, conversation_id: object) -> None:
-    """Deletes the conversation with its messages, turns, events, tool calls, passages and what waits to be read of it.
+def conversation_delete(
+    *, user_id: UUID, conversation_id: object, memories: bool = False, actor: Origin = Origin.USER
+) -> None:
+    """Deletes the conversation with its messages, turns, events, tool calls, passages and what waits to be read of it; with
+    `memories` also the notes that came from it, which `actor` deletes and which can be restored as any.
 
     A turn that runs in it ends at its next write. What a crash leaves of it nobody sees, and a sweep removes.
     """
     conversation = conversation_get(user_id, conversation_id)
-    _hide(user_id, conversation.id, session="")
+    with transaction.atomic():
+        _hide(user_id, conversation.id, session="")
+        if memories:
+            notes_delete_with(user_id=user_id, conversation_id=conversation.id, actor=actor)
     in_slices(partial(_slice, user_id, conversation.id))
 
 
-def conversation_hide(*, user_id: UUID, conversation_id: object) -> None:
+def conversation_hide(*, user_id: UUID, conversation_id: object, memories: bool = False) -> int:
     """Deletes as `conversation_delete` does, but that its rows go only after UNDO_FOR: until then `conversation_restore` has
-    it back. Nobody finds it meanwhile, nor its words by a search."""
+    it back, with the notes that were deleted with it. Nobody finds it meanwhile, nor its words by a search. Returns how many
+    notes went with it."""
     conversation = conversation_get(user_id, conversation_id)
-    _hide(user_id, conversation.id, deleted_at=timezone.now() + UNDO_FOR)
+    now, gone = timezone.now(), 0
+    with transaction.atomic():
+        _hide(user_id, conversation.id, deleted_at=now + UNDO_FOR)
+        if memories:
+            gone = notes_delete_with(user_id=user_id, conversation_id=conversation.id)
     rows = (
         Message.objects.unscoped().filter(conversation_id=conversation.id, indexed=True).exclude(text="")
     )
     in_slices(partial(_unindex, user_id, rows))
+    return gone
 
 
 @transaction.atomic
 def conversation_restore(*, user_id: UUID, conversation_id: object) -> Conversation:
-    """A hidden conversation as it was; a sweep makes its words searchable again and hands over what waited to be read.
+    """A hidden conversation as it was, with the notes that were deleted with it; a sweep makes its words searchable again and hands over what waited to be read.
     NotFound where it was not hidden, is gone by now, or is somebody else's."""
     now = timezone.now()
     hidden = Conversation.objects.unscoped().filter(user_id=user_id, deleted_at__gt=now)
@@ -116,6 +129,7 @@ def conversation_restore(*, user_id: UUID, conversation_id: object) -> Conversat
     messages.exclude(text="").update(indexed=False)
     unread = withdrawn_messages(user_id=user_id, conversation_id=conversation.id, since=since)
     messages.filter(id__in=unread).update(captured=False)
+    notes_restore_with(user_id=user_id, conversation_id=conversation.id, since=since)
     return conversation
 
 

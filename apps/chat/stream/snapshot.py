@@ -50,7 +50,7 @@ class Start:
 @one_view()
 def snapshot(conversation: Conversation) -> Start:
     """One frame, the conversation as its rows say; `seq` is the newest event that is in it."""
-    conversation.refresh_from_db(fields=["stored_seq", "title", *SUMMARY_FIELDS])
+    conversation.refresh_from_db(fields=["stored_seq", "title", "archived", *SUMMARY_FIELDS])
     turn, live = _under_way(conversation)
     queued = Message.objects.owned_by(conversation.user_id).filter(
         conversation=conversation,
@@ -65,6 +65,7 @@ def snapshot(conversation: Conversation) -> Start:
         "seq": conversation.stored_seq,
         "title": conversation.title,
         "use_memory": conversation.use_memory,
+        "archived": conversation.archived,
         "messages": messages_json(conversation.user_id, shown),
         "summary": summary_json(conversation),
         "turn": _turn_json(turn, live) if turn and live else None,

@@ -248,8 +248,9 @@ def _turn_create(
     conversation.updated_at = timezone.now()
     if not conversation.title:
         conversation.title = heuristic_title(text)
-    values = [conversation.updated_at, conversation.title]
-    update_all(Conversation, ("updated_at", "title"), [(conversation.pk, values)])
+    conversation.archived = False  # who writes in it wants it in the list again
+    values = [conversation.updated_at, conversation.title, conversation.archived]
+    update_all(Conversation, ("updated_at", "title", "archived"), [(conversation.pk, values)])
     message = Message(
         user_id=conversation.user_id,
         conversation=conversation,

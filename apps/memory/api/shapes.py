@@ -106,6 +106,7 @@ class MemoriesQuery(Query):
     status: Status = Field(ABSENT, description="Default: all but deleted.")
     source: Origin = Field(ABSENT, description="Where notes came from.")
     trust: Trust = Field(ABSENT, description="Whose words they repeat.")
+    conversation: NoteId = Field(ABSENT, description="Only those made from what was said there.")
     since: TimeParameter = Field(ABSENT, description="Saved at this time or later.")
     until: TimeParameter = Field(ABSENT, description="Saved before this time.")
     as_of: TimeParameter = Field(ABSENT, description="What held at this time, as it read then.")

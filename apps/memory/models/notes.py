@@ -133,6 +133,11 @@ class Memory(Owned):
                 condition=models.Q(proposed_target__isnull=False),
             ),
             models.Index(
+                fields=["source_conversation_id"],
+                name="memory_from_conversation",
+                condition=models.Q(source_conversation_id__isnull=False),
+            ),
+            models.Index(
                 fields=["user", "id"], name="memory_pending", condition=models.Q(status="pending")
             ),
             models.Index(

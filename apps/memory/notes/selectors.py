@@ -118,7 +118,7 @@ _CHOICES: dict[str, tuple[str, tuple[str, ...]]] = {
 class NoteFilter:
     """Filter of a list. An empty value does not limit; without a status all but deleted notes are shown.
 
-    `q` are words that all must occur in the text or the tags; `source` is an `Origin`; `since` and `until` limit when notes were
+    `q` are words that all must occur in the text or the tags; `source` is an `Origin`; `conversation` is the one that it was made from; `since` and `until` limit when notes were
     saved (from, and before). `status` `deleted` shows what can still be restored. `as_of` shows the notes that held at that time instead, whatever has become of
     them but deletion and archiving; what they said then is `history.texts_at`.
     """
@@ -131,6 +131,7 @@ class NoteFilter:
     status: str = ""
     source: str = ""
     trust: str = ""
+    conversation: UUID | str = ""
     since: datetime | str = ""
     until: datetime | str = ""
     as_of: datetime | str = ""
@@ -151,6 +152,8 @@ def memories_list(user_id: UUID, wanted: NoteFilter) -> QuerySet[Memory]:
             raise InvalidInput(f"{name} must be one of {', '.join(allowed)}.", field=name)
         if value:
             notes = notes.filter(**{column: value})
+    if wanted.conversation:
+        notes = notes.filter(source_conversation_id=wanted.conversation)
     if wanted.since:
         notes = notes.filter(created_at__gte=clean_time(wanted.since, field="since"))
     if wanted.until:

@@ -193,6 +193,7 @@ class FilterForm(forms.Form):
     as_of = forms.DateField(required=False, label="As of", widget=_DAY)
     tag = forms.CharField(required=False, max_length=50)
     category = forms.CharField(required=False, max_length=MAX_CATEGORY_CHARS)
+    conversation = forms.UUIDField(required=False)
     ordering = forms.ChoiceField(
         required=False,
         choices=[
@@ -216,7 +217,7 @@ class FilterForm(forms.Form):
         if "as_of" in given:  # what held as that day ended, whatever has become of it
             given["as_of"] -= timedelta(microseconds=1)
             given.pop("status", None)
-        else:
+        elif "conversation" not in given:  # all that came from it, whatever has become of them
             given.setdefault("status", str(Status.ACTIVE))
         return given
 

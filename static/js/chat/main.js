@@ -53,6 +53,7 @@ export class ChatPage {
     this.#afterChange();
     this.links.mark(state.conversation);
     this.around.showTitle(this.state);
+    this.around.showArchived(state);
     this.around.showGrants(state.conversation);
     if (state.turns.length > 0) this.scroll.toEnd();
     else this.scroll.toStart();
@@ -220,6 +221,7 @@ export class ChatPage {
     if (frame.conversation !== this.state.conversation) return;
     const turn = apply(this.state, frame);
     if (!turn) return;
+    if (frame.type === "turn_queued" && this.state.archived && frame.message) this.#marked("archived", false);
     if (frame.type === "turn_resumed") this.around.showGrants(frame.conversation);
     if (KEEPS_BUSY.has(frame.type)) this.log.draw(this.state, turn);
     else this.log.drawAll(this.state);
@@ -236,6 +238,25 @@ export class ChatPage {
     this.links.reload();
     if (frame.title) this.state.title = frame.title;
     this.around.showTitle(this.state);
+  }
+
+  /** It was archived or brought back, by this page or by being written in. */
+  #marked(field, value) {
+    if (field !== "archived" || this.state.archived === value) return;
+    this.state.archived = value;
+    this.around.showArchived(this.state);
+    this.links.reload();
+  }
+
+  async #unarchive() {
+    const { state } = this;
+    try {
+      await api("PATCH", `/api/v1/conversations/${state.conversation}/`, { archived: false });
+      if (state === this.state) this.#marked("archived", false);
+      this.composer.focus();
+    } catch (error) {
+      toastError(error);
+    }
   }
 
   #onTitle(frame) {
@@ -287,6 +308,7 @@ export class ChatPage {
     // Going back is ours: the page stays, the conversation changes.
     document.addEventListener("htmx:before:history:restore", (event) => event.preventDefault());
     window.addEventListener("popstate", () => this.open(conversationInUrl(), { push: false }));
+    document.addEventListener("izzy:marked", ({ detail }) => detail.conversation === this.state.conversation && this.#marked(detail.field, detail.value));
     document.addEventListener("izzy:renamed", ({ detail }) => this.#onTitle(detail));
   }
 
@@ -295,6 +317,7 @@ export class ChatPage {
     if (suggestion) this.send(suggestion.dataset.suggestion);
     if (event.target.closest("[data-reconnect]")) this.socket.retryNow();
     if (event.target.closest("#earlier")) this.#loadEarlier();
+    if (event.target.closest("[data-unarchive]")) this.#unarchive();
     const link = event.target.closest(".conversation-link, #new-chat, .brand-link");
     if (!link || event.defaultPrevented || event.metaKey || event.ctrlKey || event.shiftKey || event.button !== 0) return;
     event.preventDefault();

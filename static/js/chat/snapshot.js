@@ -11,6 +11,7 @@ export function fromSnapshot(snapshot) {
   state.seq = snapshot.seq;
   state.title = snapshot.title ?? "";
   state.useMemory = snapshot.use_memory ?? true;
+  state.archived = snapshot.archived ?? false;
   for (const message of snapshot.messages) addMessage(state, message);
   if (snapshot.turn) addLive(state, snapshot.turn);
   for (const { turn, build_id: id, replaces } of snapshot.builds ?? []) addBuild(state, turn, id, replaces);

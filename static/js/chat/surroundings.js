@@ -30,6 +30,10 @@ export class Surroundings {
     byId("banner-gone").hidden = !gone;
   }
 
+  showArchived({ archived }) {
+    byId("banner-archived").hidden = !archived;
+  }
+
   /** The switch belongs to a conversation that has not begun; later it only says that it is off. */
   showMemory({ conversation, turns, useMemory }) {
     const isNew = conversation === null;

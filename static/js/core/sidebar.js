@@ -22,6 +22,7 @@ async function mark(menu, field, value) {
   const { conversation, title } = menu.dataset;
   const set = async (wanted) => {
     await api("PATCH", `/api/v1/conversations/${conversation}/`, { [field]: wanted });
+    document.dispatchEvent(new CustomEvent("izzy:marked", { detail: { conversation, field, value: wanted } }));
     await relist();
     // A row that went elsewhere in the list takes the focus along.
     if (document.activeElement === document.body) document.querySelector(`[popovertarget="${CSS.escape(menu.id)}"]`)?.focus();
