@@ -97,7 +97,8 @@ def test_what_comes_in_is_read_by_the_shape_that_is_shown(
             answer = client.generic(
                 method.upper(), url_of(route, hers), b"" if shapes.query else b"[]", "application/json"
             )
-        assert answer.status_code == (200 if shapes.query else 400), (method, route, answer.content)
+        good = 204 if method == "delete" else 200
+        assert answer.status_code == (good if shapes.query else 400), (method, route, answer.content)
         assert read[:1] == [shapes.query or shapes.body], (method, route)
         if shapes.query:
             assert issubclass(shapes.query, Query)
