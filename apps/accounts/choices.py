@@ -30,6 +30,10 @@ LANGUAGES = [
 ]
 
 
+PUT_AWAY = {"first-steps": None, "passages": 1}
+"""Notices that a person can put away, and after how many days each comes back (None: when it is asked for)."""
+
+
 def time_zones() -> list[tuple[str, str]]:
     names = sorted(name for name in available_timezones() if "/" in name and not name.startswith("Etc/"))
     return [(name, name.replace("_", " ")) for name in ["UTC", *names]]

@@ -63,7 +63,8 @@ class BuildNetwork(models.TextChoices):
 @choices_checked
 class Preferences(models.Model):
     """How Izzy treats one user. `tool_approval` maps a tool's name to allow, ask or never; an empty `model` or
-    `language` leaves the choice to the instance or to detection."""
+    `language` leaves the choice to the instance or to detection. `put_away` has the time at which a notice, by its name (`PUT_AWAY`), was put
+    away."""
 
     user = models.OneToOneField(
         User, on_delete=models.CASCADE, primary_key=True, related_name="preferences"
@@ -80,6 +81,7 @@ class Preferences(models.Model):
     review = models.CharField(max_length=16, choices=Review, default="sensitive")
     build_network = models.CharField(max_length=16, choices=BuildNetwork, default="ask")
     build_continue = models.BooleanField(default=False)
+    put_away = models.JSONField(default=dict, blank=True)
 
     class Meta:
         verbose_name_plural = "preferences"

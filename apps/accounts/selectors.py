@@ -1,10 +1,13 @@
 """Reads about accounts."""
 
+from datetime import datetime, timedelta
 from uuid import UUID
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.db.models import QuerySet
+from django.utils import timezone
 
+from apps.accounts.choices import PUT_AWAY
 from apps.accounts.models import APIToken, Preferences, User
 from apps.core.db.prepared import prepared
 
@@ -41,6 +44,14 @@ def user_time_zone(user_id: UUID) -> ZoneInfo:
         return ZoneInfo(name or "UTC")
     except (ZoneInfoNotFoundError, ValueError):
         return ZoneInfo("UTC")
+
+
+def is_put_away(preferences: Preferences, name: str) -> bool:
+    """Whether the notice of that name stays out of sight for now."""
+    at, days = preferences.put_away.get(name), PUT_AWAY[name]
+    if at is None:
+        return False
+    return days is None or timezone.now() - datetime.fromisoformat(at) < timedelta(days=days)
 
 
 def any_user_exists() -> bool:

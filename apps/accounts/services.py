@@ -15,7 +15,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from apps.accounts.access import TOKEN_PREFIX, token_digest
-from apps.accounts.choices import time_zones
+from apps.accounts.choices import PUT_AWAY, time_zones
 from apps.accounts.credentials import access_changed
 from apps.accounts.models import APIToken, Preferences, Scope, User
 from apps.accounts.selectors import any_user_exists, preferences_for, tokens_kept
@@ -143,6 +143,17 @@ def preferences_update(*, user_id: UUID, **changes: Any) -> Preferences:
         raise InvalidInput(error.message_dict[field][0], field=field) from error
     preferences.save()
     return preferences
+
+
+@transaction.atomic
+def notice_put(*, user_id: UUID, name: str, away: bool) -> None:
+    """Puts a notice away or brings it back. NotFound for a name that is not in PUT_AWAY."""
+    if name not in PUT_AWAY:
+        raise NotFound("There is no such notice.")
+    put = {key: at for key, at in preferences_for(user_id).put_away.items() if key != name}
+    if away:
+        put[name] = timezone.now().isoformat()
+    preferences_update(user_id=user_id, put_away=put)
 
 
 @transaction.atomic

@@ -17,6 +17,7 @@ urlpatterns = [
     path("sign-in/", views.SignIn.as_view(), name="sign_in"),
     path("sign-out/", LogoutView.as_view(), name="sign_out"),
     path("settings/", page.settings_page, name="settings"),
+    path("settings/put-away/<str:name>/", page.put_away, name="put_away"),
     path("settings/password/", page.password, name="password"),
     path("settings/delete/", page.delete, name="delete"),
     path("settings/tokens/", page.tokens, name="tokens"),

@@ -31,6 +31,7 @@ from apps.accounts.models import User
 from apps.accounts.secrets import from_environment, secret_get, secret_set
 from apps.accounts.selectors import any_user_exists, preferences_for, tokens_kept
 from apps.accounts.services import (
+    notice_put,
     preferences_update,
     random_password,
     setup_complete,
@@ -114,6 +115,19 @@ def settings_page(request: SignedInRequest) -> HttpResponse:
             messages.success(request, "Your preferences are saved.")
             return redirect("accounts:settings")
     return _page(request, "preferences", form, "settings")
+
+
+@require_POST
+def put_away(request: SignedInRequest, name: str) -> HttpResponse:
+    """Puts a notice away, or with `back` brings it back to where it stands."""
+    back = "back" in request.POST
+    try:
+        notice_put(user_id=request.user.pk, name=name, away=not back)
+    except NotFound as error:
+        raise Http404(error.message) from error
+    if request.headers.get("HX-Request"):
+        return HttpResponse()
+    return redirect("chat:home" if back or name == "first-steps" else "memory:list")
 
 
 @sensitive_post_parameters()

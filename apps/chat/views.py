@@ -14,6 +14,7 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from apps.accounts.models import User
 from apps.agent.model.client import current_endpoint
 from apps.agent.tools.base import tool_words
 from apps.builder.builds.selectors import questions_pressing
@@ -28,6 +29,7 @@ from apps.chat.conversations.selectors import (
     conversations_shown,
     has_archived,
 )
+from apps.chat.first_steps import first_steps, suggestions
 from apps.chat.models import Conversation
 from apps.chat.stream.snapshot import snapshot
 from apps.chat.templatetags.conversation_groups import conversation_groups
@@ -188,8 +190,16 @@ def _page(request: HttpRequest, shown: Conversation | None) -> dict[str, Any]:
         "tool_words": tool_words(),
         "snapshot": snapshot(shown).frames[0] if shown else None,
         "offline": current_endpoint().is_offline,
+        "suggestions": suggestions(_user_id(request)),
+        **(_steps(request) if shown is None else {}),
         "deleted": request.session.pop(DELETED, None) if DELETED in request.session else None,
     }
+
+
+def _steps(request: HttpRequest) -> dict[str, Any]:
+    """How far the set-up has come, for a chat that begins empty."""
+    steps = first_steps(cast("User", request.user))
+    return {"steps": steps, "steps_done": sum(step.done for step in steps)}
 
 
 def _listing(request: HttpRequest) -> dict[str, Any]:

@@ -103,6 +103,7 @@ class Migration(migrations.Migration):
                 ('review', models.CharField(choices=[('everything', 'Everything that Izzy wants to remember'), ('sensitive', 'Only what is sensitive or comes from elsewhere'), ('nothing', 'Only what comes from elsewhere')], default='sensitive', max_length=16)),
                 ('build_network', models.CharField(choices=[('ask', 'Ask me for each host'), ('any', 'Any public host'), ('never', 'Never')], default='ask', max_length=16)),
                 ('build_continue', models.BooleanField(default=False)),
+                ('put_away', models.JSONField(blank=True, default=dict)),
             ],
             options={
                 'verbose_name_plural': 'preferences',

@@ -5,8 +5,14 @@ Whatever the engine, the rows come as a file of SQLite's.
 
 import hashlib
 from collections.abc import Callable, Iterable
+from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 
+from django.db import DatabaseError
+from django.utils import timezone
+
+from apps.core.models import InstanceState
 from apps.core.registries import Registry
 
 DATABASE = "izzy.sqlite3"
@@ -35,3 +41,20 @@ def checksum(path: Path) -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return ""
+
+
+MADE = "backup"
+"""InstanceState: when the newest backup was made, in ISO 8601."""
+
+
+def backup_made() -> None:
+    """Notes that a backup was made; one that cannot be noted is a backup all the same."""
+    with suppress(DatabaseError):
+        at = timezone.now().isoformat()
+        InstanceState.objects.update_or_create(key=MADE, defaults={"value": {"at": at}})
+
+
+def last_backup() -> datetime | None:
+    """When this installation was backed up last, by the command."""
+    value = InstanceState.objects.filter(key=MADE).values_list("value", flat=True).first()
+    return datetime.fromisoformat(value["at"]) if value else None

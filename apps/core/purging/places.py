@@ -188,7 +188,7 @@ PLACES = (
         Rule.APP,
         """
         accounts.apitoken name
-        accounts.preferences tool_approval toolsets
+        accounts.preferences put_away tool_approval toolsets
         accounts.secret name
         agent.toolcall name
         agent.toolgrant reach

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError
 
-from apps.core.backups import KEYS, BackupFailed
+from apps.core.backups import KEYS, BackupFailed, backup_made
 from apps.core.backups.making import backup_make
 from apps.core.db.copying import CopyFailed
 from apps.core.db.pool import database_file
@@ -46,6 +46,7 @@ class Command(BaseCommand):
             raise CommandError(f"The backup failed, nothing was kept of it: {_why(error)}.") from error
         finally:
             shutil.rmtree(part, ignore_errors=True)
+        backup_made()
         size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
         self.stdout.write(f"{folder}: {size / 1_000_000:,.1f} MB.")
         if lost:
