@@ -155,7 +155,7 @@ def _ask(
     with scored(user_id, text) as (head, rows, query, scores):
         if query.is_empty:
             return None
-        places = best_places(scores.total, rows, DEPTH)
+        places = best_places(scores.total, rows.features["document"], DEPTH)
         strength = strength_of(places, rows, query, scores, head)
         passages = rows.ids[places].tolist()
     known = Passage.objects.filter(pk__in=passages if right else []).values_list(

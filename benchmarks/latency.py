@@ -176,7 +176,7 @@ def _measure_search(bench: Bench, beside: str) -> None:
         vectors = embedder_for("static").embed_queries(asked)
         least = product(matrix, vectors)
         bench.product = least.p50
-        ours = measure(lambda n: best_places(matrix @ vectors[n], rows, 10))
+        ours = measure(lambda n: best_places(matrix @ vectors[n], rows.features["document"], 10))
         bench.figures[f"vector part{beside}"] = ours, least.p50
     with bare_database(bench.path) as bare:
         floor = least.p50 + bare.full_text(head.owner, asked).p50

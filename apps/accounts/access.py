@@ -15,6 +15,7 @@ from django.contrib.auth.middleware import LoginRequiredMiddleware
 from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import PermissionDenied
 from django.db import OperationalError
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.http.request import split_domain_port, validate_host
 from django.http.response import HttpResponseBase
@@ -27,6 +28,7 @@ from rest_framework.request import Request
 from apps.accounts.models import ORDERED_SCOPES, APIToken, Scope, User
 from apps.accounts.selectors import user_time_zone
 from apps.core.db.pool import in_db
+from apps.core.db.prepared import prepared
 from apps.core.db.writing import claim, writer
 from apps.core.errors import Forbidden, NotAuthenticated
 from apps.core.log_ids import log_ids_add
@@ -108,9 +110,7 @@ def authenticate_bearer(header: str) -> APIToken:
     if scheme.lower() != "bearer" or not secret.startswith(TOKEN_PREFIX) or len(secret) > 200:
         raise NotAuthenticated
     now = timezone.now()
-    found = APIToken.objects.unscoped().filter(digest=token_digest(secret))
-    # Ordered by nothing and with no more conditions: to put those into SQL takes longer than all the rest of it.
-    token = next(iter(found.select_related("user__preferences").order_by()), None)
+    token = _token.first(token_digest(secret))
     if token is None or not token.is_valid_at(now):
         raise NotAuthenticated("This API token is unknown, expired or revoked.")
     log_ids_add(user=token.user_id)
@@ -121,6 +121,13 @@ def authenticate_bearer(header: str) -> APIToken:
         except OperationalError as error:  # a full disk, for example: whoever reads can do without
             logger.warning("the use of a token was not noted: %s", error)
     return token
+
+
+@prepared
+def _token(digest: str) -> QuerySet[APIToken]:
+    return (
+        APIToken.objects.unscoped().filter(digest=digest).select_related("user__preferences").order_by()
+    )
 
 
 def has_scope(token: APIToken, scope: str) -> bool:

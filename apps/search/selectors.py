@@ -104,7 +104,7 @@ def similar(
         shares = row_shares(
             rows, None if base is None else base[0], None if side is None else side[0], allowed
         )
-        best = best_places(shares, rows, top_k)
+        best = best_places(shares, rows.features["document"], top_k)
         alike = np.clip(shares[best], 0, 1).tolist()
         pairs = list(zip(rows.ids[best].tolist(), alike, strict=True))
     found = backend.rows_fetch(user_id, [passage for passage, _ in pairs])

@@ -123,7 +123,7 @@ def test_best_places_are_one_per_document_however_many_parts_it_has(alice: User)
         assert opened is not None
         rows = opened[1]
         total = np.linspace(1, 0, rows.size, dtype=np.float32)
-        places = best_places(total, rows, 3)
+        places = best_places(total, rows.features["document"], 3)
         assert len(set(rows.features["document"][places].tolist())) == 3
 
 

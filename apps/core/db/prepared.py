@@ -11,10 +11,12 @@ in the places where these came out in the SQL.
 A function that is marked `prepared_update` gives the query and the values to set; a call returns how many rows were found.
 
 So an argument may only be handed to a filter as it is, and must be needed there (else ValueError); nothing that differs from call
-to call may stand in the function itself: no `timezone.now()` but `Now()`, and no slice by an argument.
+to call may stand in the function itself: no `timezone.now()` but `Now()`, no slice by an argument, and `pk__among=ids` for a
+`list[UUID]`, not `pk__in=ids`, which has a place for each.
 """
 
 import inspect
+import json
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -22,7 +24,8 @@ from typing import Any, Generic, ParamSpec, TypeVar
 from uuid import UUID, uuid4
 
 from django.db import DEFAULT_DB_ALIAS, connection, connections
-from django.db.models import QuerySet
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import Lookup, QuerySet, UUIDField
 from django.db.models.sql.compiler import SQLCompiler
 from django.db.models.sql.subqueries import UpdateQuery
 
@@ -35,7 +38,25 @@ _KINDS: dict[Any, Callable[[], Any]] = {
         uuid4().int >> 98
     ),  # as fits into every column: Django knows that a larger one finds nothing
     datetime: lambda: datetime(2000, 1, 1, tzinfo=UTC) + timedelta(microseconds=uuid4().int >> 80),
+    list[UUID]: lambda: [uuid4()],
 }
+
+
+@UUIDField.register_lookup
+class Among(Lookup):
+    """`pk__among=ids`: rows with one of these ids; a single argument, however many there are."""
+
+    lookup_name = "among"
+    prepare_rhs = False
+
+    def as_sql(
+        self, compiler: SQLCompiler, connection: BaseDatabaseWrapper
+    ) -> tuple[str, tuple[Any, ...]]:
+        column, params = self.process_lhs(compiler, connection)
+        among = (
+            "= ANY(%s)" if connection.vendor == "postgresql" else "IN (SELECT value FROM json_each(%s))"
+        )
+        return f"{column} {among}", (*params, _adapted(list(self.rhs)))
 
 
 class Prepared(Generic[P, Row]):
@@ -163,4 +184,6 @@ def _adapted(value: Any) -> Any:
         return value.hex
     if isinstance(value, datetime):
         return connection.ops.adapt_datetimefield_value(value)
+    if isinstance(value, list) and connection.vendor != "postgresql":
+        return json.dumps([_adapted(each) for each in value])
     return value

@@ -9,12 +9,14 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from apps.accounts.access import has_scope
 from apps.accounts.models import APIToken, ProxyMemory, Scope
 from apps.accounts.selectors import uses_memory
 from apps.chat.models import Message
+from apps.core.db.prepared import prepared
 from apps.core.ids import parse_id, uuid7
 from apps.core.text import storable
 from apps.gateway.models import ClientSession, ProxyTurn
@@ -22,7 +24,7 @@ from apps.gateway.proxy.body import MessagesBody
 from apps.gateway.proxy.words import holds_others_words, last_typed, recent_texts, typed_text
 from apps.gateway.sessions import session_for
 from apps.gateway.surfacing import Block, block_for
-from apps.memory.models import Memory, Status
+from apps.memory.notes.selectors import texts_by_id
 from apps.memory.recall.injection import surfaced_record
 
 SESSION_HEADERS = ((b"x-izzy-session", ""), (b"x-claude-code-session-id", "claude-code"))
@@ -215,11 +217,8 @@ def _session(
     """The session (None where it begins with this request), by their keys the turns that the request agrees with, and the
     session of the same name that the program's hooks tell of."""
     if name:
-        wanted = {(Surface.PROXY, _key(name, token)), (Surface.HOOK, name)}
-        named = ClientSession.objects.for_user(token.user_id).filter(
-            surface__in=Surface, client=client, key__in=[key for _, key in wanted]
-        )
-        rows = {row.surface: row for row in named.order_by() if (row.surface, row.key) in wanted}
+        named = _sessions_named(token.user_id, client, _key(name, token), name)
+        rows = {row.surface: row for row in named}
         session, hooks = rows.get(Surface.PROXY), rows.get(Surface.HOOK)
         return session, _by_key(session) if session else {}, hooks
     of_token = ProxyTurn.objects.owned_by(token.user_id).filter(session__token=token)
@@ -241,9 +240,21 @@ def _session(
     return None if is_fork else newest.session, agreed, None
 
 
+@prepared
+def _sessions_named(user_id: UUID, client: str, key: str, name: str) -> QuerySet[ClientSession]:
+    """The proxy's session of this key, and the one of this name that hooks tell of."""
+    named = Q(surface=Surface.PROXY, key=key) | Q(surface=Surface.HOOK, key=name)
+    return ClientSession.objects.for_user(user_id).filter(named, client=client).order_by()
+
+
 def _by_key(session: ClientSession) -> dict[str, ProxyTurn]:
-    rows = session.turns.order_by().only("session", "key", "position", "block", "shown", "surfaced")
-    return {turn.key: turn for turn in rows}
+    return {turn.key: turn for turn in _turns(session.user_id, session.pk)}
+
+
+@prepared
+def _turns(user_id: UUID, session_id: UUID) -> QuerySet[ProxyTurn]:
+    rows = ProxyTurn.objects.owned_by(user_id).filter(session_id=session_id).order_by()
+    return rows.only("user", "session", "key", "position", "block", "shown", "surfaced")
 
 
 def _clean(
@@ -256,12 +267,10 @@ def _clean(
     entries = [entry for turn in turns for entry in turn.shown]
     notes = {parse_id(entry["id"]) for entry in [*entries, *beside] if "source" not in entry}
     words = {parse_id(entry["id"]) for entry in entries if "source" in entry}
-    rows = Memory.objects.owned_by(user_id).filter(pk__in=notes).exclude(status=Status.DELETED)
-    texts = dict(rows.values_list("pk", "content")) if notes else {}
+    texts = texts_by_id(user_id, notes)
     there = set(texts)
     if words:
-        messages = Message.objects.owned_by(user_id).filter(pk__in=words, conversation__deleted_at=None)
-        there |= set(messages.values_list("pk", flat=True))
+        there.update(_messages_left(user_id, list(words)))
     if there >= notes | words:
         return texts
     for turn in turns:
@@ -273,6 +282,12 @@ def _clean(
             )
             turn.save(update_fields=["block", "shown"])
     return texts
+
+
+@prepared
+def _messages_left(user_id: UUID, message_ids: list[UUID]) -> QuerySet[Message, UUID]:
+    messages = Message.objects.owned_by(user_id).filter(pk__among=message_ids)
+    return messages.filter(conversation__deleted_at=None).order_by().values_list("pk", flat=True)
 
 
 def _without(block: str, stays: Sequence[bool]) -> str:

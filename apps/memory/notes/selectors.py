@@ -12,6 +12,7 @@ from django.db import connection
 from django.db.models import Count, F, FloatField, Q, QuerySet, Value
 from django.db.models.functions import Cast, Greatest
 
+from apps.core.db.prepared import prepared
 from apps.core.errors import InvalidInput, NotFound
 from apps.core.http.shapes import clean_time
 from apps.core.text import clean_text
@@ -87,8 +88,24 @@ def standing_notes(user_id: UUID, *, now: datetime, limit: int) -> list[Memory]:
 
 def memories_by_id(user_id: UUID, memory_ids: Collection[UUID]) -> dict[UUID, Memory]:
     """The user's notes among these ids, each with `present`."""
-    notes = with_present_priority(user_id, Memory.objects.owned_by(user_id).filter(pk__in=memory_ids))
-    return {note.pk: note for note in notes}
+    return {note.pk: note for note in _among(user_id, list(memory_ids), current_cycle(user_id))}
+
+
+@prepared
+def _among(user_id: UUID, memory_ids: list[UUID], cycle: int) -> QuerySet[Memory]:
+    notes = Memory.objects.owned_by(user_id).filter(pk__among=memory_ids)
+    return notes.annotate(priority_now=present_priority(cycle)).order_by()
+
+
+def texts_by_id(user_id: UUID, memory_ids: Collection[UUID]) -> dict[UUID, str]:
+    """What the user's notes among these ids say, without the deleted ones."""
+    return dict(_texts(user_id, list(memory_ids))) if memory_ids else {}
+
+
+@prepared
+def _texts(user_id: UUID, memory_ids: list[UUID]) -> QuerySet[Memory, tuple[UUID, str]]:
+    notes = Memory.objects.owned_by(user_id).filter(pk__among=memory_ids)
+    return notes.exclude(status=Status.DELETED).order_by().values_list("pk", "content")
 
 
 MAX_QUERY_CHARS = 1000

@@ -84,10 +84,11 @@ class Row(NamedTuple):
 
 
 class OccasionRow(NamedTuple):
-    """An occasion with its vectors: float16 bytes, None where it has none."""
+    """An occasion with its vectors: float16 bytes, None where it has none. `source` is the id of its document, as the storage gives
+    it: hundreds are read for a message, of which few are asked whose they are."""
 
     id: int
-    source_id: UUID
+    source: UUID | str
     text: str
     vector: bytes | None
     side_vector: bytes | None

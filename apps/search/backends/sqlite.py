@@ -87,11 +87,8 @@ class SQLite:
         if not ids:
             return []
         sql = f"{_OCCASIONS}id IN ({', '.join(['%s'] * len(ids))}) AND facet = 'occasions'"
-        return [
-            OccasionRow(key, UUID(int=int(name, 16)), *rest)  # a third of the time of its hex
-            for key, name, *rest, owner in _run(sql, *ids)
-            if owner == user_id.hex
-        ]
+        owner = user_id.hex
+        return [OccasionRow(*row[:-1]) for row in _run(sql, *ids) if row[-1] == owner]
 
     def read_removed(self, head: Head, after: int) -> Ids:
         sql = "SELECT passage_id FROM search_tombstone WHERE user_id = %s AND change > %s"

@@ -6,16 +6,17 @@ measured exactly. What all phrases would measure by chance is told by their sign
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 from uuid import UUID
 
 import numpy as np
 from django.utils import timezone
 from numpy.typing import NDArray
 
+from apps.core.ids import parse_id
 from apps.search.backends import Head, Space, backend
 from apps.search.documents import Scope
 from apps.search.embedders.base import Matrix
-from apps.search.features import uuid_hash
 from apps.search.index.cache import phrases_open
 from apps.search.index.side import predicted
 from apps.search.index.signs import Signs, distances, products
@@ -29,14 +30,17 @@ SAMPLE = 64
 EVERYTHING = Scope()
 
 
-@dataclass(frozen=True, slots=True)
-class Phrase:
+class Phrase(NamedTuple):
     """An occasion of a document; `document` is its hash, as the rows of the index have it (`uuid_hash`)."""
 
     passage_id: int
-    source_id: UUID
     document: int
     text: str
+    source: UUID | str
+
+    @property
+    def source_id(self) -> UUID:
+        return parse_id(self.source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +93,16 @@ def nearest(
             return NOTHING
         head, phrases = opened
         allowed, size = phrases.allowed(scope, now=timezone.now()), phrases.size
+        if not allowed.any():  # as of messages, which have no occasions
+            return NOTHING
         looks = (
             _look(head.base, base, phrases.signs[:, :size], phrases.embedded[:size] & allowed),
             _look(head.side, side, phrases.side_signs[:, :size], phrases.side_embedded[:size] & allowed),
         )
         chosen, even = _choice(looks, np.flatnonzero(allowed), top_k)
-        ids = phrases.ids[chosen].tolist()
+        ids, documents = phrases.ids[chosen].tolist(), phrases.documents[chosen].tolist()
         number = int(np.count_nonzero(allowed))
-    found = _measured(user_id, (head.base, head.side), looks, (chosen, even, ids))
+    found = _measured(user_id, (head.base, head.side), looks, (chosen, even, ids, documents))
     return replace(found, number=number) if found.phrases else NOTHING
 
 
@@ -148,10 +154,10 @@ def _measured(
     user_id: UUID,
     spaces: tuple[Space, Space | None],
     looks: Sequence[_Look | None],
-    chosen: tuple[Rows, Mask, list[int]],
+    chosen: tuple[Rows, Mask, list[int], list[int]],
 ) -> Nearest:
-    """The chosen phrases (places, which are spread evenly, ids) that are there still, with their exact cosines."""
-    places, even, ids = chosen
+    """The chosen phrases (places, which are spread evenly, ids, documents) that are there still, with their exact cosines."""
+    places, even, ids, documents = chosen
     rows = {row.id: row for row in backend.occasions_fetch(user_id, ids)}
     there = np.array([key in rows for key in ids], dtype=bool)
     places, even = places[there], even[there]
@@ -162,7 +168,11 @@ def _measured(
     if near_side is not None and near_side[1].any() and spaces[1] is not None:
         _predict(near_base, near_side, (spaces[0], spaces[1]))
     return Nearest(
-        [Phrase(row.id, row.source_id, uuid_hash(row.source_id.bytes), row.text) for row in found],
+        [
+            Phrase(key, document, rows[key].text, rows[key].source)
+            for key, document in zip(ids, documents, strict=True)
+            if key in rows
+        ],
         len(found),
         near_base and near_base[0],
         near_side and near_side[0],

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from apps.search.backends import Batch, Head
 from apps.search.documents import Scope
-from apps.search.features import SOURCE_CODES, uuid_hash
+from apps.search.features import SOURCE_CODES, of_documents
 from apps.search.index.signs import pack_signs, words_for
 
 Rows = NDArray[np.int64]
@@ -110,14 +110,12 @@ class Phrases:
         documents, moment = self.documents[: self.size], now.timestamp()
         mask: Mask = self.ids[: self.size] > 0
         if scope.sources is not None:
-            codes = [SOURCE_CODES[source] for source in scope.sources]
-            mask &= np.isin(self.sources[: self.size], codes)
-            if not mask.any():  # as of messages, which have no occasions
-                return mask
+            kinds = self.sources[: self.size]
+            mask &= np.logical_or.reduce([kinds == SOURCE_CODES[source] for source in scope.sources])
         if scope.only_ids is not None:
-            mask &= np.isin(documents, [np.uint64(uuid_hash(one.bytes)) for one in scope.only_ids])
+            mask &= of_documents(documents, scope.only_ids)
         if scope.exclude_ids:
-            mask &= ~np.isin(documents, [np.uint64(uuid_hash(one.bytes)) for one in scope.exclude_ids])
+            mask &= ~of_documents(documents, scope.exclude_ids)
         for place, (since, until) in self.limits.items():
             mask[place] &= since <= moment < until
         return mask

@@ -99,10 +99,11 @@ class _Message:
 
 def gist_of(talk: Sequence[str], languages: Collection[str]) -> Gist:
     """The gist of the newest of some messages (oldest first, three at most count), which are written in `languages`."""
-    *before, newest = (_message(text, languages) for text in talk[-3:])
-    lean = _leaning(newest, before)
+    newest = _message(talk[-1], languages)
+    lean = _leaning(newest) if len(talk) > 1 else 0.0
     parts = [(newest, 1.0)]
     if lean:
+        before = [_message(text, languages) for text in talk[-3:-1]]
         reply, share = before[-1], REPLY_SHARE
         if len(before) > 1:  # a long answer counts no more than what it answers
             parts.append((before[0], lean))
@@ -149,10 +150,8 @@ def _message(text: str, languages: Collection[str]) -> _Message:
     return _Message(text, words, weights)
 
 
-def _leaning(newest: _Message, before: Sequence[_Message]) -> float:
+def _leaning(newest: _Message) -> float:
     """How much of the talk before the newest message takes in: 0 nothing, 1 as if it had been said again."""
-    if not before:
-        return 0.0
     words = set(newest.words)
     names_somebody = not SOMEBODY_WORDS.isdisjoint(words)
     goes_on = newest.words[:1] and newest.words[0] in GOING_ON_WORDS

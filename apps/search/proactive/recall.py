@@ -32,6 +32,7 @@ from apps.search.causes import explained
 from apps.search.documents import Causes, Hit, Scope
 from apps.search.embedders.base import Matrix, QueryWeights
 from apps.search.embedders.static import can_read
+from apps.search.features import rows_among, uuid_hash
 from apps.search.index.cache import index_open
 from apps.search.index.occasions import Nearest, Nearness, nearest
 from apps.search.index.rows import UserRows
@@ -44,6 +45,7 @@ from apps.search.text.analysis import split_words, stems
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
 Mask = NDArray[np.bool_]
+Hashes = NDArray[np.uint64]
 
 RIVALS = 20
 """Number of the best documents that are looked at; what is far behind them is noise."""
@@ -99,7 +101,7 @@ class Observed:
     evidence: Floats
     against: Floats
     passages: Rows
-    free: Mask
+    free: Sequence[bool]
     occasions: tuple[str, ...]
     weights: Weights
 
@@ -174,24 +176,27 @@ def observe(user_id: UUID, talk: Sequence[str], scope: Scope) -> Observed | None
     with index_open(user_id, head=head) as opened:
         if opened is None:
             return None
-        rows, now = opened[1], timezone.now()
-        among = allowed_rows(rows, everything, now=now)
-        if not among.any():
+        rows = opened[1]
+        among = allowed_rows(rows, everything, now=timezone.now())
+        within = np.flatnonzero(among)
+        if not len(within):
             return None
-        evidence = np.zeros((rows.size, len(EVIDENCE)), dtype=np.float32)
+        documents = rows.features["document"][within]
+        evidence = np.zeros((len(within), len(EVIDENCE)), dtype=np.float32)
         _add_likeness(evidence, rows, question, among)
-        _add_words(evidence, rows, question)
-        phrases = _add_occasions(evidence, rows, occasions, question)
+        _add_words(evidence, rows, question, within)
+        phrases = _add_occasions(evidence, documents, occasions, question)
         weights = ENCODER if side is not None and rows.side is not None else STATIC
         total = evidence @ np.asarray(weights.evidence, dtype=np.float32)
-        total[~among] = -np.inf
-        places = best_places(total, rows, RIVALS)
+        best = best_places(total, documents, RIVALS)
+        excluded = {uuid_hash(one.bytes) for one in scope.exclude_ids}
+        found = documents[best].tolist()
         return Observed(
-            evidence[places],
+            evidence[best],
             question.against,
-            rows.ids[places],
-            allowed_rows(rows, scope, now=now)[places],
-            tuple(phrases.get(document, "") for document in rows.features["document"][places].tolist()),
+            rows.ids[within[best]],
+            [document not in excluded for document in found],
+            tuple(phrases.get(document, "") for document in found),
             weights,
         )
 
@@ -236,24 +241,24 @@ def _question(head: Head, talk: Sequence[str]) -> _Question | None:
 
 
 def _add_likeness(evidence: Floats, rows: UserRows, question: _Question, among: Mask) -> None:
-    """Fill in how far each row stands out as like the message, or one of its clauses, in both spaces."""
+    """Fill in how far each row `among` them stands out as like the message, or one of its clauses, in both spaces."""
     head = question.head
-    embedded = among & rows.embedded[: rows.size]
+    embedded = rows.embedded[: rows.size][among]
     few = among if question.side is None else None  # what the side space predicts needs them all
     cosines = [rows.cosines(query, few) for query in question.base] if question.base is not None else []
-    near = [_of_rows(cosine, cosine[embedded], head.base) for cosine in cosines]
+    near = [_of_rows(cosine, cosine[embedded], head.base) for cosine in (one[among] for one in cosines)]
     far: list[Floats] = []
     if question.side is not None and head.side is not None:
         for number, query in enumerate(question.side):
             beside = rows.side_cosines(query, cosines[number] if cosines else None, among)
             if beside is not None:
-                far.append(_of_rows(beside, beside[among], head.side))
+                far.append(_of_rows(beside[among], beside[among], head.side))
     evidence[:, MEANING] = np.clip(np.max(near, axis=0), LEAST, MOST) if near else LEAST
     evidence[:, ENCODED] = np.clip(np.max(far, axis=0), LEAST, MOST) if far else LEAST
 
 
 def _of_rows(cosine: Floats, chance: Floats, scale: Scale) -> Floats:
-    """How far cosines of all rows stand out of those in `chance`."""
+    """How far cosines stand out of those in `chance`."""
     farthest = scale.noise + FARTHEST * SPREAD_SHARE * (scale.match - scale.noise)
     sample = np.minimum(chance.astype(np.float64), farthest)
     mean, variance = (float(sample.mean()), float(sample.var())) if len(sample) else (0.0, 0.0)
@@ -274,8 +279,8 @@ def _standing_out(
     return np.asarray((cosine - middle) / np.maximum(np.sqrt(wide), 1e-6) - expected, dtype=np.float32)
 
 
-def _add_words(evidence: Floats, rows: UserRows, question: _Question) -> None:
-    """Fill in the share, 0..1, of what the message tells that each row says in the same words."""
+def _add_words(evidence: Floats, rows: UserRows, question: _Question, within: Rows) -> None:
+    """Fill in the share, 0..1, of what the message tells that each row `within` says in the same words."""
     content = question.gist.content
     substance = sum(content.values())
     shared = np.zeros(rows.size, dtype=np.float32)
@@ -286,7 +291,10 @@ def _add_words(evidence: Floats, rows: UserRows, question: _Question) -> None:
     }
     posted = rows.posted(chain.from_iterable(forms.values()))
     for word, own in forms.items():
-        shared[np.unique(np.concatenate([posted[form] for form in own]))] += np.float32(content[word])
+        places = [posted[form] for form in own]
+        said = places[0] if len(places) == 1 else np.unique(np.concatenate(places))
+        shared[said] += np.float32(content[word])
+    shared = shared[within]
     if substance >= TELLING:
         evidence[shared >= ALL_WORDS * substance, MEANING] = MOST
     evidence[:, WORDS] = shared / max(substance, 1.0)
@@ -296,53 +304,52 @@ def _add_words(evidence: Floats, rows: UserRows, question: _Question) -> None:
 
 
 def _add_occasions(
-    evidence: Floats, rows: UserRows, found: Nearest, question: _Question
+    evidence: Floats, documents: Hashes, found: Nearest, question: _Question
 ) -> dict[int, str]:
-    """Fill in what occasions say for their documents; returns the nearest of each."""
+    """Fill in what occasions say for their documents, given that of each row; returns the nearest of each."""
     evidence[:, OCCASION] = evidence[:, ENCODED_OCCASION] = LEAST
     if not found.phrases:
         return {}
-    # As lists: of single numbers these are several times as fast.
-    near = _phrases_standing(found.base, question.head.base, found).tolist()
-    far = _phrases_standing(found.side, question.head.side, found).tolist()
-    best = list(map(max, near, far))
-    of_document: dict[int, list[int]] = {}
-    for place, phrase in enumerate(found.phrases):
-        of_document.setdefault(phrase.document, []).append(place)
-    texts = {
-        document: [found.phrases[place].text for place in places]
-        for document, places in of_document.items()
-    }
+    near = _phrases_standing(found.base, question.head.base, found)
+    far = _phrases_standing(found.side, question.head.side, found)
+    known, which = np.unique(
+        np.array([phrase.document for phrase in found.phrases], dtype=np.uint64), return_inverse=True
+    )
+    spoken = np.full((len(known), len(EVIDENCE)), LEAST, dtype=np.float32)
+    np.maximum.at(spoken[:, OCCASION], which, near)
+    np.maximum.at(spoken[:, ENCODED_OCCASION], which, far)
+    texts: dict[int, list[str]] = {}
+    nearest_of: dict[int, str] = {}
+    for place in np.argsort(-np.maximum(near, far), kind="stable").tolist():
+        phrase = found.phrases[place]
+        texts.setdefault(phrase.document, []).append(phrase.text)
+        nearest_of.setdefault(phrase.document, phrase.text)
     shared = _words_of_occasions(texts, question)
-    nearest_of = {
-        document: max(places, key=best.__getitem__) for document, places in of_document.items()
-    }
-    documents = rows.features["document"][: rows.size]
-    known = np.array(list(of_document), dtype=np.uint64)
-    for row in np.flatnonzero(np.isin(documents, known)).tolist():
-        document = int(documents[row])
-        places = of_document[document]
-        evidence[row, OCCASION] = max(near[place] for place in places)
-        evidence[row, ENCODED_OCCASION] = max(far[place] for place in places)
-        evidence[row, OCCASION_WORDS] = shared.get(document, 0.0)
-    return {document: found.phrases[place].text for document, place in nearest_of.items()}
+    spoken[:, OCCASION_WORDS] = [shared.get(document, 0.0) for document in known.tolist()]
+    rows, places = rows_among(documents, known)
+    for kind in (OCCASION, ENCODED_OCCASION, OCCASION_WORDS):
+        evidence[rows, kind] = spoken[places, kind]
+    return nearest_of
 
 
 def _words_of_occasions(texts: Mapping[int, Sequence[str]], question: _Question) -> dict[int, float]:
     """The share that each document's occasions have of the message's words; a word of many documents' occasions tells less."""
     languages = question.languages
-    words = {document: set(split_words("\n".join(each))) for document, each in texts.items()}
+    # Many have the same: those of their kind.
+    words = {text: split_words(text) for text in set().union(*texts.values())}
     everything = list(set().union(*words.values()))
-    # All at once: for each phrase by itself it takes several times as long.
-    stemmed = zip(*(stems(everything, language) for language in languages), strict=True)
-    stems_of = dict(zip(everything, stemmed, strict=True))
-    said = {
-        document: {stem for word in each for stem in stems_of[word]} for document, each in words.items()
-    }
+    words_of: dict[str, set[str]] = {}  # by stem; all at once: by phrase it takes several times as long
+    for language in languages:
+        for word, stem in zip(everything, stems(everything, language), strict=True):
+            words_of.setdefault(stem, set()).add(word)
     shared: dict[int, float] = {}
     for word, says in question.gist.content.items():
         forms = {stem for language in languages for stem in stems([word], language)}
-        those = [document for document, each in said.items() if not forms.isdisjoint(each)]
+        alike = set().union(*(words_of.get(form, ()) for form in forms))
+        if not alike:
+            continue
+        said = {text for text, each in words.items() if not alike.isdisjoint(each)}
+        those = [document for document, each in texts.items() if not said.isdisjoint(each)]
         for document in those:
             shared[document] = shared.get(document, 0.0) + says / math.sqrt(len(those))
     return shared

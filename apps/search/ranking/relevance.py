@@ -147,7 +147,7 @@ class Found:
 
 def found_in(rows: UserRows, head: Head, query: Query, scores: Scores, top_k: int) -> list[Found]:
     """The best passages, at most one per document, best first."""
-    places = best_places(scores.total, rows, max(top_k, RIVALS))
+    places = best_places(scores.total, rows.features["document"], max(top_k, RIVALS))
     calibrated = strength_of(places, rows, query, scores, head).score()[:top_k].tolist()
     places = places[:top_k]
     parts = {name: signal[places].round(4).tolist() for name, signal in scores.signals.items()}
@@ -176,8 +176,10 @@ def words_at(places: Rows, terms: Sequence[Term]) -> list[tuple[str, ...]]:
     return [tuple(term.word for term in has) for has in found]
 
 
-def best_places(total: NDArray[np.float32], rows: UserRows, top_k: int) -> NDArray[np.int64]:
-    """The rows of highest score, at most `top_k`, one per document, best first."""
+def best_places(
+    total: NDArray[np.float32], documents: NDArray[np.uint64], top_k: int
+) -> NDArray[np.int64]:
+    """The places of highest score, at most `top_k`, one per document (by hash, of each place), best first."""
     if not len(total):  # all that there was has left the index
         return np.empty(0, np.int64)
     wanted = top_k
@@ -186,7 +188,7 @@ def best_places(total: NDArray[np.float32], rows: UserRows, top_k: int) -> NDArr
         least = np.partition(total, len(total) - wanted)[len(total) - wanted]
         places = np.flatnonzero((total >= least) & (total > -np.inf))  # all that are as good as the last
         places = places[np.argsort(-total[places], kind="stable")]
-        _, first = np.unique(rows.features["document"][places], return_index=True)
+        _, first = np.unique(documents[places], return_index=True)
         if len(first) >= top_k or len(places) < wanted or wanted == len(total):
             return np.asarray(places[np.sort(first)][:top_k])
         wanted *= 4

@@ -39,6 +39,21 @@ def stamp(user_id: UUID) -> tuple[QuerySet[User], dict[str, object]]:
     return User.objects.filter(id=user_id), {"last_login": F("date_joined")}
 
 
+@prepared
+def among(user_ids: list[UUID]) -> QuerySet[User, str]:
+    return (
+        User.objects.filter(id__among=user_ids).order_by("username").values_list("username", flat=True)
+    )
+
+
+def test_a_list_of_ids_is_one_argument_however_many_there_are(alice: User, bob: User) -> None:
+    assert among([alice.pk, bob.pk]) == ["alice", "bob"]
+    assert among([bob.pk]) == ["bob"]
+    assert among([]) == []
+    assert among([uuid4() for _ in range(5000)] + [alice.pk]) == ["alice"]
+    assert list(User.objects.filter(id__among=[alice.pk])) == [alice]
+
+
 def test_each_call_finds_the_rows_of_its_own_arguments(alice: User, bob: User) -> None:
     for user in (alice, bob, alice):
         [row] = preferences_of(user.pk)
