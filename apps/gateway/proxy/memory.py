@@ -24,7 +24,7 @@ from apps.gateway.proxy.body import MessagesBody
 from apps.gateway.proxy.words import holds_others_words, last_typed, recent_texts, typed_text
 from apps.gateway.sessions import session_for
 from apps.gateway.surfacing import Block, block_for
-from apps.memory.notes.selectors import texts_by_id
+from apps.memory.notes.selectors import note_texts
 from apps.memory.recall.injection import surfaced_record
 
 SESSION_HEADERS = ((b"x-izzy-session", ""), (b"x-claude-code-session-id", "claude-code"))
@@ -267,7 +267,7 @@ def _clean(
     entries = [entry for turn in turns for entry in turn.shown]
     notes = {parse_id(entry["id"]) for entry in [*entries, *beside] if "source" not in entry}
     words = {parse_id(entry["id"]) for entry in entries if "source" in entry}
-    texts = texts_by_id(user_id, notes)
+    texts = dict(note_texts(user_id, list(notes))) if notes else {}
     there = set(texts)
     if words:
         there.update(_messages_left(user_id, list(words)))

@@ -97,13 +97,9 @@ def _among(user_id: UUID, memory_ids: list[UUID], cycle: int) -> QuerySet[Memory
     return notes.annotate(priority_now=present_priority(cycle)).order_by()
 
 
-def texts_by_id(user_id: UUID, memory_ids: Collection[UUID]) -> dict[UUID, str]:
-    """What the user's notes among these ids say, without the deleted ones."""
-    return dict(_texts(user_id, list(memory_ids))) if memory_ids else {}
-
-
 @prepared
-def _texts(user_id: UUID, memory_ids: list[UUID]) -> QuerySet[Memory, tuple[UUID, str]]:
+def note_texts(user_id: UUID, memory_ids: list[UUID]) -> QuerySet[Memory, tuple[UUID, str]]:
+    """Id and text of the user's notes among these ids, without the deleted ones."""
     notes = Memory.objects.owned_by(user_id).filter(pk__among=memory_ids)
     return notes.exclude(status=Status.DELETED).order_by().values_list("pk", "content")
 

@@ -15,7 +15,7 @@ from apps.core.ids import parse_id
 from apps.core.text import estimate_tokens
 from apps.memory.models import CaptureWindow, Status, Trust, UsedIn, WindowState
 from apps.memory.notes.changes import access_record
-from apps.memory.notes.selectors import memories_by_id, standing_notes, texts_by_id
+from apps.memory.notes.selectors import memories_by_id, note_texts, standing_notes
 from apps.memory.notes.uses import uses_record
 from apps.memory.similarity import NOTES
 from apps.search.documents import Hit, Scope, Source
@@ -173,7 +173,7 @@ def still_shown(
     if not shown:
         return set()
     if texts is None:
-        texts = texts_by_id(user_id, shown)
+        texts = dict(note_texts(user_id, list(shown)))
     return {
         pk
         for pk, before in shown.items()
