@@ -194,11 +194,10 @@ def _search() -> list[Subject]:
 
 
 def _agent() -> list[Subject]:
-    from apps.agent.tools.results import Scrubber, result_json
+    from apps.agent.tools.results import Scrubber, quoted, result_json
     from apps.agent.web.addresses import checked_url
     from apps.agent.web.engines import _plain
     from apps.agent.web.fetching import kind_of
-    from apps.agent.web.page_parts import quoted
     from apps.agent.web.reader.documents import _title, decoded, whole_text
     from apps.core.text import storable
     scrubber = Scrubber(['correct horse battery staple', 'aaaaaaaaaaaaaaab', '0123456789abcdef'])

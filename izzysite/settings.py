@@ -43,6 +43,8 @@ IZZY_WEB_PROCESSES = env_number("IZZY_WEB_PROCESSES", 1, minimum=1)
 IZZY_DRAIN_SECONDS = env_number("IZZY_DRAIN_SECONDS", 5, minimum=0)
 IZZY_UPLOAD_LIMIT = env_number("IZZY_UPLOAD_LIMIT", 5_000_000, minimum=10_000)
 IZZY_IMPORT_LIMIT = env_number("IZZY_IMPORT_LIMIT", 200_000_000, minimum=10_000)
+IZZY_ATTACHMENT_LIMIT = env_number("IZZY_ATTACHMENT_LIMIT", 10_000_000, minimum=1_000)
+IZZY_ATTACHMENT_QUOTA = env_number("IZZY_ATTACHMENT_QUOTA", 500_000_000, minimum=1_000)
 SECRET_KEY = env_secret(
     "IZZY_SECRET_KEY", IZZY_DATA_DIR / "secret_key", lambda: secrets.token_urlsafe(48)
 )
@@ -216,6 +218,7 @@ REST_FRAMEWORK = {
         "write": "300/min",
         "chat": "60/min",
         "ingest": "300/min",
+        "attachments": "60/min",
     },
     "EXCEPTION_HANDLER": "izzysite.errors.exception_handler",
     "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
@@ -354,6 +357,7 @@ IZZY_HISTORY_TOKENS = env_number("IZZY_HISTORY_TOKENS", 60_000, minimum=1000)
 IZZY_WEB_SEARCH = env_choice("IZZY_WEB_SEARCH", "auto", ("auto", "anthropic", "searxng", "brave", "off"))
 SEARXNG_URL = env_url("SEARXNG_URL")
 BRAVE_API_KEY = env_str("BRAVE_API_KEY")
+IZZY_VISION_MODELS = env_list("IZZY_VISION_MODELS", "claude")
 IZZY_MODEL_TIMEOUT = env_number("IZZY_MODEL_TIMEOUT", 600.0, minimum=1.0)
 IZZY_ANSWER_CHARS = env_number("IZZY_ANSWER_CHARS", 500_000, minimum=1_000)
 

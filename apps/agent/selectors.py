@@ -17,6 +17,7 @@ from apps.core.db.prepared import prepared
 from apps.core.http.shapes import Shape
 from apps.core.purging.trace import Trace
 from apps.core.quotes import own_words, quotes_others
+from apps.core.registries import Registry
 
 TOTALS = {
     "calls": Count("pk"),
@@ -60,15 +61,29 @@ def toolcalls_of(*, user_id: UUID, turn_ids: Collection[UUID]) -> list[ToolCall]
     )
 
 
+@dataclass(frozen=True, slots=True)
+class UntrustedSource:
+    """What else than the results of tools brings others' words before the model: in a conversation, and in which of these turns."""
+
+    conversation: Callable[[UUID, UUID], bool]
+    turns: Callable[[UUID, Collection[UUID]], set[UUID]]
+
+
+untrusted_sources: Registry[UntrustedSource] = Registry()
+
+
 def untrusted_turns(*, user_id: UUID, turn_ids: Collection[UUID]) -> set[UUID]:
     """Those of the turns in which the model read what others wrote: the result of a tool that quotes it."""
     rows = ToolCall.objects.owned_by(user_id).filter(turn_id__in=turn_ids, untrusted=True)
-    return {turn_id for turn_id in rows.values_list("turn_id", flat=True) if turn_id is not None}
+    found = {turn_id for turn_id in rows.values_list("turn_id", flat=True) if turn_id is not None}
+    return found.union(*(source.turns(user_id, turn_ids) for source in untrusted_sources.values()))
 
 
 def conversation_untrusted(*, user_id: UUID, conversation_id: UUID) -> bool:
     """Whether the model read in this conversation what others wrote. It stays so: later turns see it, or a summary."""
-    return bool(_untrusted_calls(user_id, conversation_id))
+    return bool(_untrusted_calls(user_id, conversation_id)) or any(
+        source.conversation(user_id, conversation_id) for source in untrusted_sources.values()
+    )
 
 
 @prepared

@@ -8,8 +8,9 @@ from django.db import transaction
 from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest
 
+from apps.chat.attachments.services import attachments_remove
 from apps.chat.conversations.services import conversation_delete
-from apps.chat.models import Conversation, Message, Turn, TurnEvent
+from apps.chat.models import Attachment, Conversation, Message, Turn, TurnEvent
 from apps.core.admin import ReadOnlyAdmin
 from apps.search.documents import Source
 from apps.search.services import documents_remove
@@ -50,6 +51,24 @@ class SaidAdmin(ReadOnlyAdmin):
         for user_id, said in by_user.items():
             documents_remove(user_id=user_id, source=Source.CONVERSATION, source_ids=said)
         rows.delete()
+
+
+@admin.register(Attachment)
+class AttachmentAdmin(ReadOnlyAdmin):
+    list_display = ("name", "kind", "size", "pages", "conversation", "user", "created_at")
+    list_filter = ("kind", "created_at")
+    list_select_related = ("user", "conversation")
+    search_fields = ("name", "user__username")
+    heavy_fields = ("text",)
+
+    def delete_model(self, request: HttpRequest, obj: Attachment) -> None:
+        """With its file."""
+        self.delete_chosen(request, Attachment.objects.for_user(obj.user_id).filter(pk=obj.pk))
+
+    @transaction.atomic
+    def delete_chosen(self, request: HttpRequest, rows: QuerySet[Attachment]) -> None:
+        for user_id in set(rows.order_by().values_list("user_id", flat=True)):
+            attachments_remove(user_id, rows.filter(user_id=user_id))
 
 
 @admin.register(Message)

@@ -17,6 +17,7 @@ from apps.agent.models import ToolCall
 from apps.agent.selectors import ToolCallOutput, toolcalls_undecided
 from apps.agent.services import MAX_ANSWER_CHARS
 from apps.agent.turn.events import LAST_EVENTS
+from apps.chat.attachments.services import MAX_PER_MESSAGE
 from apps.chat.conversations.selectors import conversation_get
 from apps.chat.models import OPEN_STATES, Conversation, Role, Turn, TurnEvent, TurnStatus
 from apps.chat.stream.events import events_of
@@ -61,7 +62,9 @@ class RetryInput(OpenInput):
 
 
 class ChatInput(RetryInput):
-    message: Annotated[str, text(MAX_MESSAGE_CHARS)]
+    message: Annotated[str, text(MAX_MESSAGE_CHARS, allow_empty=True)] = Field(
+        description="May be empty where something is attached."
+    )
     conversation: Id | None = Field(None, description="A new one where it is missing.")
     client_id: Annotated[str, CLIENT_ID] | None = Field(
         None, description="Your name for the message: sent again, it makes no second turn."
@@ -70,6 +73,10 @@ class ChatInput(RetryInput):
         None, description="A message of the user: it and all after it are taken out of the conversation."
     )
     use_memory: bool = Field(ABSENT, description="For a new conversation.")
+    attachments: Annotated[list[Id], Field(max_length=MAX_PER_MESSAGE)] | None = Field(
+        None,
+        description="Files beside it, by the ids that `attachments/` gave. Where it is missing those of the replaced message.",
+    )
 
 
 class AnswerInput(OpenInput):
@@ -225,6 +232,7 @@ class ChatView(TurnView):
             client_id=body.client_id,
             replaces=body.replaces,
             use_memory=body.use_memory,
+            attachments=body.attachments,
         )
         return self.follow(sent.conversation_id, sent.turn_id, stream=body.stream)
 

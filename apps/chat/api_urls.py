@@ -1,6 +1,6 @@
 from django.urls import path
 
-from apps.chat import api, api_chat
+from apps.chat import api, api_attachments, api_chat
 from apps.chat.audit_log.views import LogView
 
 urlpatterns = [
@@ -32,6 +32,27 @@ urlpatterns = [
         "conversations/<str:conversation_id>/stop/",
         api_chat.StopView.as_view(),
         name="conversation-stop",
+    ),
+    path("attachments/", api_attachments.AttachmentsView.as_view(), name="attachments"),
+    path(
+        "attachments/<str:attachment_id>/",
+        api_attachments.AttachmentView.as_view(),
+        name="attachment",
+    ),
+    path(
+        "attachments/<str:attachment_id>/content/",
+        api_attachments.AttachmentContentView.as_view(),
+        name="attachment-content",
+    ),
+    path(
+        "attachments/<str:attachment_id>/text/",
+        api_attachments.AttachmentTextView.as_view(),
+        name="attachment-text",
+    ),
+    path(
+        "attachments/<str:attachment_id>/keep/",
+        api_attachments.AttachmentKeepView.as_view(),
+        name="attachment-keep",
     ),
     path("ingest/", api.IngestView.as_view(), name="ingest"),
 ]

@@ -182,6 +182,7 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is
             client_id=frame.values.get("client_id"),
             replaces=frame.values.get("replaces"),
             use_memory=frame.use_memory,
+            attachments=frame.values.get("attachments"),
         )
         await self._send_on(sent)
 

@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from apps.agent.models import ToolCall, ToolGrant
 from apps.builder.models import Build, Follower
+from apps.chat.attachments import integrity as _attachments  # noqa: F401  registers its checks
 from apps.chat.conversations.handover import document_of
 from apps.chat.models import (
     OPEN_STATES,

@@ -119,6 +119,7 @@ class Turn(UserOwned):
     `attempt` counts how often a runner took it up. `stop_requested` and `announced` are how others
     talk to the process that runs the conversation: a request to stop, and a change that no event has been logged of yet.
     `client_id` is the page's own name for the message: sending it again finds this turn instead of making one.
+    With `attached` files stand beside the user's message, so others' words were read from here on.
     A turn `by_izzy` was opened by Izzy itself (a build has ended), with a notice to the model in place of the user's
     message; where `said` holds the answer, no model is asked.
     """
@@ -136,6 +137,7 @@ class Turn(UserOwned):
     waiting_for = models.JSONField(default=list, blank=True)
     usage = models.JSONField(default=dict, blank=True)
     by_izzy = models.BooleanField(default=False)
+    attached = models.BooleanField(default=False)
     said = models.TextField(blank=True, default="")
     attempt = models.PositiveSmallIntegerField(default=0)
     announced = models.BooleanField(default=False)
@@ -148,7 +150,10 @@ class Turn(UserOwned):
 
     class Meta:
         ordering = ["position"]
-        indexes = [models.Index(fields=["state"], name="turn_state")]
+        indexes = [
+            models.Index(fields=["state"], name="turn_state"),
+            models.Index(fields=["conversation"], name="turn_attached", condition=Q(attached=True)),
+        ]
         constraints = [
             models.UniqueConstraint(fields=["conversation", "position"], name="turn_position"),
             models.UniqueConstraint(
@@ -177,7 +182,8 @@ class Message(UserOwned):
     """One message as the model sees it.
 
     `blocks` is the canonical JSON of its content blocks, written once and sent byte for byte ever after (a user's
-    message gets its block of memories and date when its turn starts, before the first request). `text` is what
+    message gets its block of memories and date when its turn starts, before the first request); files stand there as
+    `{"type": "attachment", "id": …}` and get their words or picture when a request is made. `text` is what
     people read: the user's words or the assistant's text, "" for tool results and for the closing words that stand
     in the model's history where a turn ended without an answer, or Izzy opened it by a notice. `position` orders a conversation;
     `round` is the round of its turn, 0 for the user's message; `seq` the last event before it was stored. A message
@@ -229,6 +235,51 @@ class Message(UserOwned):
 
     def __str__(self) -> str:
         return truncated(self.text, 60)
+
+
+class AttachmentKind(models.TextChoices):
+    TEXT = "text", "Text"
+    PDF = "pdf", "PDF"
+    IMAGE = "image", "Image"
+
+
+@choices_checked
+class Attachment(UserOwned):
+    """A file that the user put beside a message. Without a conversation it has not been sent yet.
+
+    The file lies in the storage `shared` as it was brought; of an image a copy for models and pages lies beside it, in
+    the format `shown_type` and of `width` and `height`. `text` is what was read from it (at most 2,000,000 characters; all of it where
+    `whole`), `pages` counts those of a PDF. `tokens` is the most that it takes in a request.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    conversation = models.ForeignKey(
+        Conversation, on_delete=models.CASCADE, null=True, blank=True, related_name="attachments"
+    )
+    name = models.CharField(max_length=120)
+    kind = models.CharField(max_length=16, choices=AttachmentKind)
+    media_type = models.CharField(max_length=64)
+    shown_type = models.CharField(max_length=64, blank=True, default="")
+    size = models.PositiveIntegerField()
+    sha256 = models.CharField(max_length=64)
+    text = models.TextField(blank=True, default="")
+    characters = models.PositiveIntegerField(default=0)
+    whole = models.BooleanField(default=True)
+    pages = models.PositiveIntegerField(default=0)
+    width = models.PositiveIntegerField(default=0)
+    height = models.PositiveIntegerField(default=0)
+    tokens = models.PositiveIntegerField(default=0)
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        indexes = [
+            models.Index(
+                fields=["created_at"], name="attachment_unsent", condition=Q(conversation=None)
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
 
 
 class TurnEvent(models.Model):

@@ -7,11 +7,23 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
+from django.db import transaction
 from django.db.models import Q
 
 from apps.agent.model.messages import canonical_json
+from apps.chat.attachments.selectors import ids_in
+from apps.chat.attachments.services import attachments_remove
 from apps.chat.conversations import markdown
-from apps.chat.models import Conversation, Message, MessageKind, Role, Turn, TurnEvent, TurnStatus
+from apps.chat.models import (
+    Attachment,
+    Conversation,
+    Message,
+    MessageKind,
+    Role,
+    Turn,
+    TurnEvent,
+    TurnStatus,
+)
 from apps.chat.stream.events import TEXT
 from apps.chat.summary.services import summary_forget
 from apps.core.purging.places import Hits, PurgePart, SourceText, rewrite
@@ -109,11 +121,18 @@ def _without_lines(block: dict[str, Any], line: re.Pattern[str]) -> dict[str, An
 
 
 def _messages_redact(trace: Trace) -> None:
-    """Replaces the chosen messages by a marker, in rows, search and the stored stream."""
+    """Replaces the chosen messages by a marker, in rows, search and the stored stream; files beside them that say it go too."""
     rows = Message.objects.for_user(trace.user_id).filter(pk__in=trace.messages).exclude(text=MARKER)
     chosen = list(rows)
     for message in chosen:
         _answer_redact(message)
+    beside = {key for message in chosen for key in ids_in(message.blocks)}
+    files = Attachment.objects.for_user(trace.user_id).filter(pk__in=beside)
+    saying = [
+        row.pk for row in files.only("text", "name") if trace.same.match(f"{row.name}\n{row.text}")
+    ]
+    with transaction.atomic():
+        attachments_remove(trace.user_id, files.filter(pk__in=saying))
     rewrite(rows, partial(_blocks, trace, whole=True))
     documents_remove(
         user_id=trace.user_id, source=Source.CONVERSATION, source_ids=[message.pk for message in chosen]

@@ -10,7 +10,7 @@ from apps.agent.tools.base import Tier, ToolContext, ToolOutput, may_be_behind, 
 from apps.chat.conversations.messages import readable_messages
 from apps.chat.conversations.selectors import conversation_get, conversations_for, messages_counted
 from apps.chat.conversations.services import conversation_delete as delete
-from apps.chat.models import Conversation, Message
+from apps.chat.models import Conversation, Message, Turn
 from apps.chat.prompt import CONVERSATIONS
 from apps.chat.summary.selectors import shortened
 from apps.core.errors import Conflict, NotFound
@@ -120,11 +120,14 @@ def conversation_list(context: ToolContext, arguments: Listing) -> ToolOutput:
 
 
 def _foreign(user_id: UUID, conversations: Sequence[UUID]) -> set[UUID]:
-    """Those of the conversations in which a tool read, or the user quoted, what others wrote."""
+    """Those of the conversations in which a tool read, or the user quoted or attached, what others wrote."""
     wanted = {"conversation_id__in": conversations}
     read = ToolCall.objects.owned_by(user_id).filter(untrusted=True, **wanted)
     quoted = CaptureWindow.objects.for_user(user_id).filter(tainted=True, **wanted)
-    ids = {key for rows in (read, quoted) for key in rows.values_list("conversation_id", flat=True)}
+    given = Turn.objects.owned_by(user_id).filter(attached=True, **wanted)
+    ids = {
+        key for rows in (read, quoted, given) for key in rows.values_list("conversation_id", flat=True)
+    }
     return {key for key in ids if key is not None}
 
 

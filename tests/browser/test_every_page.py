@@ -73,6 +73,7 @@ def parameters(ids: dict[str, str]) -> dict[str, str]:
         "grant_id": ids["grant"],
         "call_id": ids["waiting_call"],
         "import_id": ids["imported"],
+        "attachment_id": ids["attachment"],
         "name": "model",
     }
     return own | more | rest

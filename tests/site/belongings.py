@@ -19,9 +19,10 @@ from apps.capabilities.catalog.drafts import Draft
 from apps.capabilities.catalog.secrets import user_secret_set
 from apps.capabilities.catalog.versions import capability_begin, capability_create, capability_update
 from apps.capabilities.models import Execution
+from apps.chat.attachments.files import file_write as attachment_file_write
 from apps.chat.conversations.ingest import messages_ingest
 from apps.chat.conversations.links import through
-from apps.chat.models import Conversation, Message, Turn
+from apps.chat.models import Attachment, Conversation, Message, Turn
 from apps.core.ids import uuid7
 from apps.gateway.mcp.approvals import call_wait
 from apps.gateway.mcp.callers import STDIO
@@ -64,6 +65,7 @@ class Belongings:
     grant: UUID
     waiting_call: UUID
     imported: UUID
+    attachment: UUID
 
     def ids(self) -> list[str]:
         """Every id of hers, in the forms in which they may appear in an answer."""
@@ -140,8 +142,26 @@ def make_belongings(owner: User) -> Belongings:
     return Belongings(
         owner, note.pk, deleted.pk, waiting.pk, edge.pk, conversation.pk, message.pk, turn.pk, call.pk, token.pk,
         file, deleted_file, receipt.pk, *make_capability(owner), *make_build(owner, conversation), through(conversation.pk, f"https://{MARK}.example/").split("/")[-2],
-        grant.pk, make_waiting_call(owner, reach), imported.pk,
+        grant.pk, make_waiting_call(owner, reach), imported.pk, make_attachment(owner, conversation),
     )  # fmt: skip
+
+
+def make_attachment(owner: User, conversation: Conversation) -> UUID:
+    """A text beside a message of hers."""
+    text = f"Prawns and shellfish, attached by the {MARK}"
+    row = Attachment(
+        user=owner,
+        conversation=conversation,
+        name=f"{MARK}.txt",
+        kind="text",
+        media_type="text/plain",
+        size=len(text),
+        text=text,
+        characters=len(text),
+    )
+    attachment_file_write(row, text.encode(), b"")
+    row.save(force_insert=True)
+    return row.pk
 
 
 def make_waiting_call(owner: User, reach: dict[str, Any]) -> UUID:

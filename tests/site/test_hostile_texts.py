@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from apps.agent.offline.notes import MAX_CHOICES, _clauses, corrected
-from apps.agent.web.page_parts import quoted
+from apps.agent.tools.results import quoted
 from apps.chat.summary.selectors import _TAG
 from apps.chat.templatetags.log_figures import unmarked
 from apps.core import text as core_text

@@ -69,7 +69,10 @@ def bodies(route: Route, hers: Belongings) -> list[dict[str, Any]]:
             {"hook_event_name": "Stop", "session_id": HOOK_SESSION, "last_assistant_message": "Hi"},
             {"hook_event_name": "SessionEnd", "session_id": HOOK_SESSION},
         ],
-        "api/v1/chat/": [{"message": "Hello", "conversation": conversation, "stream": False}],
+        "api/v1/chat/": [
+            {"message": "Hello", "conversation": conversation, "stream": False},
+            {"message": "Hello", "attachments": [str(hers.attachment)], "stream": False},
+        ],
         "api/v1/conversations/<str:conversation_id>/answer/": [
             {"id": str(hers.tool_call), "text": "yes"}
         ],
@@ -144,6 +147,7 @@ def parameters(hers: Belongings) -> dict[str, list[str]]:
         ],
         "edge_id": [str(hers.edge)],
         "import_id": [str(hers.imported)],
+        "attachment_id": [str(hers.attachment)],
         "conversation_id": [str(hers.conversation)],
         "message_id": [str(hers.message)],
         "pk": [str(hers.token), str(hers.owner.pk)],

@@ -52,6 +52,8 @@ def inputs(hers: Belongings) -> dict[str, dict[str, Any]]:
         "conversation_search": {"query": QUESTION, "limit": 20},
         "conversation_list": {"limit": 50},
         "conversation_read": {"conversation_id": conversation},
+        "attachment_read": {"id": str(hers.attachment)},
+        "attachment_keep": {"id": str(hers.attachment), "path": "/memories/bob.txt"},
         "conversation_delete": {"conversation_id": conversation},
     }
 

@@ -16,11 +16,12 @@ from apps.core.http.addresses import NameNotFound
 
 
 class Kind(StrEnum):
-    """How a document is turned into text; `OTHER` is not."""
+    """How a document is turned into text; `OTHER` is not. An `IMAGE` is made small and clean: of files that a user brings."""
 
     HTML = "html"
     PDF = "pdf"
     TEXT = "text"
+    IMAGE = "image"
     OTHER = "other"
 
 

@@ -1,26 +1,15 @@
 """Pages as `open_page` gives them, part by part."""
 
-import re
 import time
 from collections import OrderedDict
 from dataclasses import dataclass
 from uuid import UUID
-from xml.sax.saxutils import quoteattr
 
 from apps.agent.tools.base import ToolContext, ToolFailure
+from apps.agent.tools.results import quoted
 from apps.agent.web.fetching import fetch_page
 from apps.agent.web.reader.parent import read_page
 from apps.agent.web.tools import PART_CHARS
-
-
-def quoted(name: str, text: str, **fields: str) -> str:
-    """`<name field="…">`, the text, `</name>`. A text that closes the mark itself, or opens another, is defused."""
-    harmless = re.sub(rf"<(?=\s*+(?:/\s*+)?{re.escape(name)}\b)", "&lt;", text, flags=re.IGNORECASE)
-    attributes = "".join(
-        f" {key}={quoteattr(' '.join(value.split()))}" for key, value in fields.items() if value
-    )
-    return f"<{name}{attributes}>\n{harmless}\n</{name}>"
-
 
 KEPT_SECONDS = 600.0
 KEPT_CHARS = 8_000_000

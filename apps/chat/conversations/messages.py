@@ -11,9 +11,11 @@ from pydantic import Field
 
 from apps.agent.models import SERVER_TIER, ToolCall
 from apps.agent.selectors import ToolCallOutput, toolcalls_of
+from apps.chat.attachments.selectors import attachments_by_message
+from apps.chat.attachments.shapes import AttachmentOutput
 from apps.chat.conversations import markdown
 from apps.chat.conversations.links import ConversationLinks, Leads, directly
-from apps.chat.models import Conversation, Message, MessageKind, Role, Turn, TurnStatus
+from apps.chat.models import Attachment, Conversation, Message, MessageKind, Role, Turn, TurnStatus
 from apps.core.http.shapes import Beside, Moment, Shape
 
 FAILED_STATES = (TurnStatus.FAILED, TurnStatus.INTERRUPTED)
@@ -41,6 +43,9 @@ class MessageOutput(Shape):
     error: dict[str, Any] | None
     tool_calls: list[MessageToolCallOutput]
     memories: list[dict[str, Any]]
+    attachments: list[AttachmentOutput] = Field(
+        description="Files that the user put beside it; those that were deleted are left out."
+    )
 
 
 def readable_messages(conversation: Conversation) -> QuerySet[Message]:
@@ -52,15 +57,22 @@ def readable_messages(conversation: Conversation) -> QuerySet[Message]:
 
 
 def message_json(
-    message: Message, turn: Turn | None, calls: Sequence[ToolCall] = (), *, leads: Leads = directly
+    message: Message,
+    turn: Turn | None,
+    calls: Sequence[ToolCall] = (),
+    *,
+    leads: Leads = directly,
+    files: Sequence[Attachment] | None = None,
 ) -> dict[str, Any]:
-    """One message with its HTML, as `MessageOutput` has it.
+    """One message with its HTML, as `MessageOutput` has it. `files` are those beside it, which are looked for where they are not given.
 
     `state` and `error` are the turn's; `memories` stand with the user's message, `tool_calls` with the
     assistant's message that made them. An ingested message has no turn and carries its `speaker`.
     """
     from_user = message.role == Role.USER
     failed = turn is not None and from_user and turn.state in FAILED_STATES
+    if files is None:
+        files = attachments_by_message(message.user_id, [message]).get(message.pk, [])
     return MessageOutput.dump(
         Beside(
             message,
@@ -71,6 +83,7 @@ def message_json(
             error={"code": turn.error_code, "message": turn.error_message} if turn and failed else None,
             tool_calls=[] if from_user else list(map(toolcall_seen, calls)),
             memories=turn.memories if turn and from_user else [],
+            attachments=files,
         )
     )
 
@@ -82,9 +95,10 @@ def messages_json(user_id: UUID, messages: Iterable[Message]) -> list[dict[str, 
         user_id, {row.turn_id for row in rows if row.turn_id and row.role == Role.ASSISTANT}
     )
     found = [(row, calls.get((row.turn_id, row.round), [])) for row in rows]
+    files = attachments_by_message(user_id, (row for row in rows if row.role == Role.USER))
     links = {key: ConversationLinks(user_id, key) for key in {row.conversation_id for row in rows}}
     return [
-        message_json(row, row.turn, mine, leads=links[row.conversation_id])
+        message_json(row, row.turn, mine, leads=links[row.conversation_id], files=files.get(row.pk, []))
         for row, mine in found
         if row.text or mine
     ]

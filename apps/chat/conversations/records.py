@@ -93,6 +93,7 @@ class TurnRecord(RecordInput):
     memory_tokens: _Number = 0
     usage: dict[str, Any] = Field(default_factory=dict)
     by_izzy: bool = False
+    attached: bool = False
     said: Exact = ""
     error_code: _Text64 = ""
     error_message: Exact = ""
@@ -152,6 +153,7 @@ PLAIN = {
     ),
     "turn": (
         *("position", "state", "client_id", "model", "memories", "memory_tokens", "usage", "by_izzy"),
+        "attached",
         *("said", "error_code", "error_message"),
     ),
     "message": (

@@ -13,8 +13,9 @@ from apps.accounts.models import User
 from apps.accounts.selectors import preferences_for
 from apps.agent.models import ToolCall, ToolGrant
 from apps.builder.models import Follower
+from apps.chat.attachments.services import attachments_remove
 from apps.chat.conversations.selectors import conversation_get
-from apps.chat.models import Conversation, Message, Turn, TurnEvent
+from apps.chat.models import Attachment, Conversation, Message, Turn, TurnEvent
 from apps.core.db.writing import SLICE, in_slices, insert_all, rows_remove, users_of
 from apps.core.errors import Forbidden, NotFound
 from apps.core.ids import parse_id
@@ -160,8 +161,11 @@ def _slice(user_id: UUID, conversation_id: UUID) -> bool:
     said = list(messages.order_by("position").values_list("id", flat=True)[:SLICE])
     documents_remove(user_id=user_id, source=Source.CONVERSATION, source_ids=said)
     messages.filter(id__in=said).delete()
+    files = Attachment.objects.owned_by(user_id).filter(conversation_id=conversation_id)
+    gone = len(said) + attachments_remove(user_id, files, room=SLICE - len(said))
     return rows_remove(
         messages,
+        files,
         TurnEvent.objects.filter(conversation_id=conversation_id),
         ToolCall.objects.unscoped().filter(conversation_id=conversation_id),
         ToolGrant.objects.unscoped().filter(conversation_id=conversation_id),
@@ -170,7 +174,7 @@ def _slice(user_id: UUID, conversation_id: UUID) -> bool:
         Follower.objects.unscoped().filter(conversation_id=conversation_id),
         MemoryUse.objects.owned_by(user_id).filter(conversation_id=conversation_id),
         Conversation.objects.unscoped().filter(id=conversation_id),
-        room=SLICE - len(said),
+        room=SLICE - gone,
     )
 
 

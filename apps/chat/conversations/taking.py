@@ -11,6 +11,7 @@ from django.db.models import Max
 
 from apps.agent.model.messages import canonical_json
 from apps.agent.models import ToolCall
+from apps.chat.attachments.selectors import ids_in
 from apps.chat.conversations.handover import document_of
 from apps.chat.conversations.records import (
     PLAIN,
@@ -20,7 +21,7 @@ from apps.chat.conversations.records import (
     TurnRecord,
 )
 from apps.chat.conversations.selectors import CHAT_CHANNEL
-from apps.chat.models import Conversation, Message, MessageKind, Turn
+from apps.chat.models import Conversation, Message, MessageKind, Role, Turn
 from apps.core.db.writing import insert_all
 from apps.core.transfer import (
     CHANGED,
@@ -234,6 +235,8 @@ class _Batch:
     def _message(self, record: MessageRecord, key: UUID, conversation: Conversation) -> Message:
         own = self.taking.own
         values = {name: getattr(record, name) for name in PLAIN["message"]}
+        for old, new in self._files_renamed(record).items():
+            values["blocks"] = values["blocks"].replace(str(old), str(new))
         if not own:
             values |= {"blocks": canonical_json([{"type": "text", "text": record.text}])}
             values |= {
@@ -253,6 +256,14 @@ class _Batch:
             created_at=record.created_at,
             **values,
         )
+
+    def _files_renamed(self, record: MessageRecord) -> dict[UUID, UUID]:
+        """The attachments that the message names and that go by another id here."""
+        keys = ids_in(record.blocks) if record.role == Role.USER else []
+        if not keys:
+            return {}
+        here = ids_here(self.taking, "attachment", keys)
+        return {key: here[key] for key in keys if here[key] != key}
 
     def _turn(self, key: UUID | None) -> UUID | None:
         turns = self.ids["turn"]

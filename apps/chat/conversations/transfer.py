@@ -1,7 +1,8 @@
 """The records of conversations, as an export has them and as other programs' files give them."""
 
 from apps.agent.models import ToolCall
-from apps.chat.models import Conversation, Message, Turn
+from apps.chat.attachments.records import attachment_rows, attachments_plan
+from apps.chat.models import Attachment, Conversation, Message, Turn
 from apps.core.transfer import RecordGroup, record_groups
 
 from .documents import conversation_document, conversation_documents
@@ -28,6 +29,16 @@ def register() -> None:
                 "message": Message,
                 "tool_call": ToolCall,
             },
+        ),
+    )
+    record_groups.register(
+        "attachments",
+        RecordGroup(
+            rank=52,
+            kinds=("attachment",),
+            plan=attachments_plan,
+            rows=attachment_rows,
+            tables={"attachment": Attachment},
         ),
     )
     record_groups.register(

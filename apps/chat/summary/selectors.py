@@ -18,8 +18,10 @@ from django.db.models.functions import Length
 from apps.agent.models import ToolCall
 from apps.agent.selectors import untrusted_turns
 from apps.agent.tools.results import UNTRUSTED
+from apps.chat.attachments.blocks import tokens_of
+from apps.chat.attachments.selectors import attachments_by_message, ids_in
 from apps.chat.conversations.messages import readable_messages
-from apps.chat.models import OPEN_STATES, Conversation, Message, Role
+from apps.chat.models import OPEN_STATES, Attachment, Conversation, Message, MessageKind, Role
 from apps.chat.prompt import messages_in_force, messages_sent
 from apps.core.db.prepared import prepared
 from apps.core.text import estimate_tokens, split_sentences
@@ -52,6 +54,7 @@ class CompactedTurn:
     turn_id: UUID
     messages: list[Message] = field(default_factory=list)
     calls: list[ToolCall] = field(default_factory=list)
+    files: list[Attachment] = field(default_factory=list)  # beside the user's message
 
     def said(self, role: Role) -> str:
         """The text of one role."""
@@ -70,6 +73,11 @@ def turn_text(turn: CompactedTurn, *, message_chars: int = MESSAGE_CHARS) -> str
             body = shortened(_TAG.sub("", message.text), message_chars)
             at = f"{message.created_at:%Y-%m-%d %H:%M}"
             lines.append(f'<message from="{speaker}" at="{at}">\n{body}\n</message>')
+            if message.role == Role.USER:
+                lines += [
+                    f"(Attached: {json.dumps(_TAG.sub('', each.name), ensure_ascii=False)}, id {each.pk})"
+                    for each in turn.files
+                ]
         mine = [call for call in calls if message.role == Role.ASSISTANT and call.round <= message.round]
         calls = [call for call in calls if call not in mine]
         lines += [_call(call) for call in mine]
@@ -233,8 +241,11 @@ def sent_turns(conversation: Conversation) -> list[SentTurn]:
         _known.clear()
     if unknown:
         rows = Message.objects.unscoped().filter(id__in=unknown)
-        for key, blocks in rows.values_list("id", "blocks"):
-            sizes[key] = _known[key, unknown[key]] = estimate_tokens(blocks)
+        packed = dict(rows.values_list("id", "blocks"))
+        files = tokens_of(packed.values())
+        for key, blocks in packed.items():
+            size = estimate_tokens(blocks) + sum(files.get(each, 0) for each in ids_in(blocks))
+            sizes[key] = _known[key, unknown[key]] = size
     found: dict[UUID, SentTurn] = {}
     for key, _, turn_id, state, position in listed:
         known = found.get(turn_id)
@@ -315,6 +326,11 @@ def _turns(conversation: Conversation, since: int, until: int) -> list[Compacted
             found.setdefault(message.turn_id, CompactedTurn(turn_id=message.turn_id)).messages.append(
                 message
             )
+    opening = rows.filter(turn__attached=True, role=Role.USER, kind=MessageKind.TEXT)
+    for key, files in attachments_by_message(conversation.user_id, opening).items():
+        turn_id = next(each.turn_id for each in opening if each.pk == key)
+        if turn_id in found:
+            found[turn_id].files = files
     calls = ToolCall.objects.owned_by(conversation.user_id).filter(turn_id__in=found)
     for call in calls.order_by("round", "position"):
         if call.turn_id is not None:

@@ -16,6 +16,7 @@ from apps.agent.model.client import OFFLINE, Usage, current_endpoint, model_for
 from apps.agent.model.messages import canonical_json
 from apps.agent.selectors import turn_tool_calls, turn_usage
 from apps.agent.turn.loop import LoopState
+from apps.chat.attachments.blocks import expanded
 from apps.chat.models import Conversation, Message, MessageKind, Role, Turn
 from apps.chat.prompt import (
     capability_hints,
@@ -133,7 +134,7 @@ def _loop_state(turn: Turn, preferences: Preferences, *, is_new: bool) -> LoopSt
     """The turn as the loop takes it up; of a new one nothing has been asked and called yet."""
     conversation = turn.conversation
     before = conversation.tools
-    tools = conversation_tools(conversation, preferences.toolsets)
+    tools = conversation_tools(conversation, preferences.toolsets, attached=turn.attached)
     if conversation.tools != before:
         update_all(Conversation, ("tools",), [(conversation.pk, [conversation.tools])])
     model = turn.model
@@ -151,7 +152,7 @@ def _loop_state(turn: Turn, preferences: Preferences, *, is_new: bool) -> LoopSt
         turn_id=turn.id,
         system=system_blocks(preferences, use_memory=conversation.use_memory),
         tools=tools,
-        messages=history(conversation),
+        messages=expanded(turn.user_id, history(conversation), model),
         model=model,
         rounds_done=newest.round if newest else 0,
         stop_reason=newest.stop_reason if newest else "",

@@ -4,7 +4,7 @@ Every function commits before it returns; the caller then calls `Scheduler.sched
 is taken up at once (a sweep finds it otherwise).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -17,6 +17,9 @@ from apps.accounts.selectors import preferences_for
 from apps.accounts.services import preferences_update
 from apps.agent.model.messages import canonical_json
 from apps.agent.services import grant_add, toolcall_answer, toolcall_decide
+from apps.chat.attachments.blocks import references
+from apps.chat.attachments.selectors import ids_in
+from apps.chat.attachments.services import attachments_take
 from apps.chat.conversations.selectors import conversation_get
 from apps.chat.conversations.services import conversation_create
 from apps.chat.models import Conversation, Message, MessageKind, Role, Turn, TurnStatus
@@ -34,6 +37,8 @@ from apps.search.services import documents_remove
 MAX_MESSAGE_CHARS = 100_000
 MAX_CLIENT_ID = 64
 MAX_QUEUED = 20
+LOOK = ("Please look at the attached file.", "Please look at the attached files.")
+"""Stands for the words of a message that has none: what a file is called, others may have chosen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,15 +59,17 @@ def message_send(
     client_id: object = "",
     replaces: object = None,
     use_memory: bool | None = None,
+    attachments: object = None,
 ) -> Sent:
     """Stores the user's message with a queued turn, in a new conversation where none is named; `use_memory=None` is as preferred.
-    With `replaces`, the id of a message of theirs, takes that one and all after it out.
+    With `replaces`, the id of a message of theirs, takes that one and all after it out. `attachments` are ids of files that stand
+    beside it; None are those of the replaced message. With some the text may be empty.
 
     `client_id` is the client's own name for the message. InvalidInput or TooLarge (100,000 characters) for the text, NotFound for
     the conversation or the replaced message, Conflict `turn_running` when something is replaced while a turn is queued or
     running, and `too_many_queued` when 20 messages wait already.
     """
-    words = clean_text(text, field="text", max_chars=MAX_MESSAGE_CHARS)
+    words = clean_text(text, field="text", max_chars=MAX_MESSAGE_CHARS, allow_empty=bool(attachments))
     name = clean_text(client_id or "", field="client_id", max_chars=MAX_CLIENT_ID, allow_empty=True)
 
     def store() -> Sent:
@@ -82,7 +89,11 @@ def message_send(
             replaced = _own_messages(place).filter(id=parse_id(replaces)).first()
             if replaced is None:
                 raise NotFound("There is no message of yours with this id in this conversation.")
-        return _turn_create(place, name, words, replaced)
+        had = ids_in(replaced.blocks) if replaced is not None else []
+        files = had
+        if attachments is not None:
+            files = attachments_take(user_id, place, attachments, had=had)
+        return _turn_create(place, name, words or LOOK[len(files) > 1], replaced, files)
 
     return _once(user_id, name, store)
 
@@ -97,7 +108,7 @@ def turn_retry(*, user_id: UUID, conversation_id: object, client_id: object = ""
         newest = _own_messages(conversation).last()
         if newest is None:
             raise Conflict("There is no message to send again.", code="nothing_to_retry")
-        return _turn_create(conversation, name, newest.text, newest)
+        return _turn_create(conversation, name, newest.text, newest, ids_in(newest.blocks))
 
     return _once(user_id, name, store)
 
@@ -233,14 +244,19 @@ def _supersede_from(conversation: Conversation, first: Message, turn: Turn) -> N
 
 
 def _turn_create(
-    conversation: Conversation, client_id: str, text: str, replaced: Message | None
+    conversation: Conversation,
+    client_id: str,
+    text: str,
+    replaced: Message | None,
+    files: Sequence[UUID],
 ) -> Sent:
-    """A queued turn with the user's message, in place of `replaced` and all after it."""
+    """A queued turn with the user's message and the files beside it, in place of `replaced` and all after it."""
     turn = Turn(
         user_id=conversation.user_id,
         conversation=conversation,
         position=position_next(conversation.id),
         client_id=client_id,
+        attached=bool(files),
     )
     insert_all([turn])
     if replaced is not None:
@@ -257,7 +273,7 @@ def _turn_create(
         turn=turn,
         position=turn.position,
         role=Role.USER,
-        blocks=canonical_json([{"type": "text", "text": text}]),
+        blocks=canonical_json([*references(files), {"type": "text", "text": text}]),
         text=text,
         speaker=Role.USER,
     )

@@ -12,6 +12,8 @@ WRITABLE = "izzy.writable"
 MESSAGES_PREFIX = "/v1/"
 MESSAGES_LIMIT = 32_000_000
 """Bytes of a request to the Messages proxy: as many as Anthropic's API takes."""
+ATTACHMENTS_PATH = "/api/v1/attachments/"
+"""It takes a file for a message, of IZZY_ATTACHMENT_LIMIT at most: one that is a little larger is refused with its name."""
 IMPORT_PATHS = frozenset({"/api/v1/import/", "/settings/data/"})
 """They take a file to import, which may be as large as IZZY_IMPORT_LIMIT."""
 
@@ -21,4 +23,7 @@ def body_limit(path: str) -> int:
     if path.startswith(MESSAGES_PREFIX):
         return MESSAGES_LIMIT
     limit: int = settings.IZZY_UPLOAD_LIMIT
-    return limit + settings.IZZY_IMPORT_LIMIT if path.partition("?")[0] in IMPORT_PATHS else limit
+    place = path.partition("?")[0]
+    if place == ATTACHMENTS_PATH:
+        return limit + settings.IZZY_ATTACHMENT_LIMIT
+    return limit + settings.IZZY_IMPORT_LIMIT if place in IMPORT_PATHS else limit

@@ -64,6 +64,8 @@ def _each(rule: Rule, tables: str) -> list[RedactionTarget]:
 
 
 _SAID = "What you and Izzy said stays unless you have these messages redacted too."
+_ATTACHED = "A file that you attached says it; delete it, or have its message redacted too."
+_STAYS = {Rule.KEEP, Rule.OFFER}
 PLACES = (
     _target(
         "accounts.instructions",
@@ -165,6 +167,7 @@ PLACES = (
         "Names of sessions, messages and tools",
         "Something goes by this name; it goes with its conversation.",
     ),
+    _target("chat.attachments", "chat.attachment name text", Rule.OFFER, "Attachments", _ATTACHED),
     _target("chat.zz_summaries", "chat.conversation summary", Rule.APP, "Summaries of conversations"),
     _target("admin.log", "admin.logentry object_repr change_message", Rule.CLEAN, "The admin's log"),
     _target("sessions", "", Rule.APP, "Browser sessions"),
@@ -219,6 +222,7 @@ WORDLESS = frozenset(
         builder.dialoguemessage stop_reason
         capabilities.capabilityversion checksum checksums runner
         capabilities.execution backend error_code runner
+        chat.attachment media_type sha256 shown_type
         chat.conversation runner summary_by
         chat.message stop_reason
         chat.turn error_code model usage
@@ -323,15 +327,10 @@ def rewrite(rows: models.QuerySet[Any], change: Callable[[Any], Mapping[str, Any
             rows.model._base_manager.filter(pk=row.pk).update(**values)
 
 
-_STAYS = {Rule.KEEP, Rule.OFFER}
-
-
 def find(trace: Trace, rules: Collection[Rule] = tuple(Rule)) -> tuple[Trace, dict[str, list[Any]]]:
     """The trace with what is its own alone and the ids that stand for it; and `look` in places of these rules."""
     shared = Fragments()
-    for place in PLACES:
-        if place.rule != Rule.KEEP:
-            continue
+    for place in (each for each in PLACES if each.rule == Rule.KEEP):
         for _, _, text in texts(place, trace.user_id, without=trace.ids if place.subject else ()):
             if trace.own.match(text):
                 shared |= trace.own.found_in(" ".join(leaves(text)))

@@ -1,8 +1,8 @@
 """The reading process: for every document a copy of itself, which answers and ends. Imports nothing of Django.
 
 A job arrives as a socket over the control socket. On it: one line of JSON (`kind`, `charset`, `url`, `bytes`), then
-the document. The answer: lines of JSON, `{"title"}`, `{"text", "page"?, "of"?}` …, and `{"end": true}` at the end of
-a document that was read to its end.
+the document. The answer: lines of JSON, `{"title"}`, `{"text", "page"?, "of"?}` …, of an image `{"picture", …}`, and `{"end": true}` at the
+end of a document that was read to its end.
 """
 
 import gc
@@ -14,14 +14,19 @@ import socket
 from collections.abc import Iterator
 from typing import Any
 
-from apps.agent.web.reader import documents
+from apps.agent.web.reader import documents, images
 
 WALL_FACTOR = 1.3
 """Of the processor time: a document that waits for nothing needs little more."""
 SIDE_BY_SIDE = 2
 MAX_CHARS = 2_000_000
 
-READERS = {"html": documents.read_html, "pdf": documents.read_pdf, "text": documents.read_text}
+READERS = {
+    "html": documents.read_html,
+    "pdf": documents.read_pdf,
+    "text": documents.read_text,
+    "image": images.read_image,
+}
 
 
 def serve(control_fd: int, cpu_seconds: int, memory_bytes: int) -> None:

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
+from base64 import b64decode
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 from django.conf import settings
 
 from apps.agent.tools.base import Emit, ToolFailure
-from apps.agent.web.fetching import Page
+from apps.agent.web.fetching import Kind, Page
 
 logger = logging.getLogger(__name__)
 
@@ -41,6 +42,13 @@ class Document:
     of: int = 0
     locked: bool = False
     whole: bool = False
+    picture: bytes = (
+        b""  # of an image, as it is shown, with its type and size; `pixels` where there are too many
+    )
+    picture_type: str = ""
+    width: int = 0
+    height: int = 0
+    pixels: int = 0
 
     def take(self, entry: dict[str, Any]) -> None:
         """One line of the answer."""
@@ -48,6 +56,10 @@ class Document:
         self.locked = bool(entry.get("locked", self.locked))
         self.pages, self.of = int(entry.get("page", self.pages)), int(entry.get("of", self.of))
         self.whole = bool(entry.get("end", self.whole))
+        self.pixels = int(entry.get("pixels", self.pixels))
+        if "picture" in entry:
+            self.picture, self.picture_type = b64decode(entry["picture"]), str(entry["type"])
+            self.width, self.height = int(entry["width"]), int(entry["height"])
         if text := str(entry.get("text", "")).strip():
             self.texts.append(f"[Page {self.pages}]\n{text}" if self.of else text)
 
@@ -60,21 +72,31 @@ class Document:
 async def read_page(page: Page, *, progress: Emit) -> Document:
     """The text of what was fetched. What was read before a time or memory limit is kept; raises `ToolFailure` where
     there is nothing."""
-    document = Document()
-    try:
-        async with asyncio.timeout(ANSWER_SECONDS):
-            async for entry in _answer(page):
-                document.take(entry)
-                if document.of and document.pages % 10 in {0, 1}:
-                    await progress({"status": "extracting", "pages": document.pages, "of": document.of})
-    except (TimeoutError, OSError, ValueError) as error:
-        logger.warning("reading a %s broke off: %s", page.kind, type(error).__name__)
+    document = await _gathered(page, progress)
     if document.locked:
         raise ToolFailure(
             "The PDF needs a password. Look for an open copy, or ask the user for its text."
         )
     if not document.whole and not document.texts:
         raise ToolFailure(UNREADABLE)
+    return document
+
+
+async def read_file(kind: Kind, body: bytes) -> Document:
+    """What was read of a file before a time or memory limit: text, or an image. One that cannot be read at all has neither."""
+    return await _gathered(Page("", kind, "", body, cut=False))
+
+
+async def _gathered(page: Page, progress: Emit | None = None) -> Document:
+    document = Document()
+    try:
+        async with asyncio.timeout(ANSWER_SECONDS):
+            async for entry in _answer(page):
+                document.take(entry)
+                if progress and document.of and document.pages % 10 in {0, 1}:
+                    await progress({"status": "extracting", "pages": document.pages, "of": document.of})
+    except (TimeoutError, OSError, ValueError) as error:
+        logger.warning("reading a %s broke off: %s", page.kind, type(error).__name__)
     return document
 
 
