@@ -3,13 +3,13 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
 from asgiref.sync import async_to_sync
 from django.http import HttpResponse, HttpResponseBase
 from drf_spectacular.utils import OpenApiResponse
-from pydantic import Field
+from pydantic import Field, model_validator
 from rest_framework.request import Request
 
 from apps.accounts.credentials import event_stream, follow_check, following, server_sent
@@ -27,7 +27,7 @@ from apps.chat.turns.scheduler import schedule_soon, scheduler
 from apps.chat.turns.services import MAX_CLIENT_ID, MAX_MESSAGE_CHARS
 from apps.core.db.pool import in_db
 from apps.core.db.writing import one_view
-from apps.core.errors import Conflict, IzzyError, NotFound
+from apps.core.errors import Conflict, InvalidInput, IzzyError, NotFound
 from apps.core.http.rest import UserView, event_stream_of, operation
 from apps.core.http.shapes import ABSENT, Checked, Id, OpenInput, Refused, Shape, text
 from apps.core.text import is_yes
@@ -77,6 +77,12 @@ class ChatInput(RetryInput):
         None,
         description="Files beside it, by the ids that `attachments/` gave. Where it is missing those of the replaced message.",
     )
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        if not self.message and not self.attachments:
+            raise InvalidInput("message must not be empty.", code="empty_text", field="message")
+        return self
 
 
 class AnswerInput(OpenInput):

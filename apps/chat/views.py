@@ -5,6 +5,7 @@ import json
 from typing import Any, cast
 from uuid import UUID
 
+from django.conf import settings
 from django.core.paginator import Paginator
 from django.core.signing import BadSignature
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
@@ -192,6 +193,7 @@ def _page(request: HttpRequest, shown: Conversation | None) -> dict[str, Any]:
         "offline": current_endpoint().is_offline,
         "suggestions": suggestions(_user_id(request)),
         **(_steps(request) if shown is None else {}),
+        "attachment_limit": settings.IZZY_ATTACHMENT_LIMIT,
         "deleted": request.session.pop(DELETED, None) if DELETED in request.session else None,
     }
 

@@ -25,6 +25,7 @@ STREAMS = {
     "api/v1/builds/<str:build_id>/events/",
     "api/v1/capabilities/<str:capability>/zip/",
     "api/v1/export/",
+    "api/v1/attachments/<str:attachment_id>/content/",
 }
 REST = [route for route in all_routes() if route.path.startswith("api/v1/")]
 

@@ -56,6 +56,7 @@ MEANT = {
     "POST /api/v1/builds/",
     "POST /api/v1/context/",
     "POST /api/v1/import/",  # what a file is
+    "POST /api/v1/attachments/",  # likewise
     "POST /api/v1/chat/",  # that what is replaced is in a conversation
 }
 SETTINGS = settings(

@@ -29,8 +29,9 @@ NO_JSON = {
     "GET /api/v1/builds/{build_id}/events/",
     "GET /api/v1/capabilities/{capability}/zip/",
     "GET /api/v1/export/",
+    "GET /api/v1/attachments/{attachment_id}/content/",
 }
-"""A stream of `BuilderMessageOutput`, an archive, and what is taken out."""
+"""A stream of `BuilderMessageOutput`, an archive, what is taken out, and files."""
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 // The field a message is written in: grows, sends with Enter (never while an input method composes), keeps drafts.
-import { readDraft, readEdit, writeDraft, writeEdit } from "./drafts.js";
+import { AttachmentTray } from "./attach.js";
+import { readDraft, readDraftFiles, readEdit, writeDraft, writeDraftFiles, writeEdit } from "./drafts.js";
 import { shorten } from "./format.js";
 import { startDictation } from "./speech.js";
 
@@ -14,7 +15,7 @@ export class Composer {
   #ready = true;
   #busy = false;
 
-  /** handlers: {send(text, replaces), answer(id, text), stop(), editLast()} */
+  /** handlers: {send(text, replaces, files), answer(id, text), stop(), editLast(), announce(text, isUrgent)} */
   constructor(form, handlers) {
     this.form = form;
     this.field = form.querySelector("textarea");
@@ -25,6 +26,7 @@ export class Composer {
     this.placeholder = this.field.placeholder;
     this.counter = form.querySelector("[data-counter]");
     this.handlers = handlers;
+    this.tray = new AttachmentTray(form, { announce: handlers.announce, changed: () => this.#changed() });
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       this.#submit();
@@ -48,13 +50,14 @@ export class Composer {
     if (early) writeDraft(conversation, early);
     const edit = readEdit(conversation);
     this.#editing = edit?.id ?? null;
-    this.#setText(edit?.text ?? readDraft(conversation));
+    this.#setText(edit?.text ?? readDraft(conversation), edit ? (edit.files ?? []) : readDraftFiles(conversation));
     this.form.dataset.ready = "";
   }
 
   /** The new conversation got its id: the draft goes along. */
   moved(conversation) {
     writeDraft(this.#conversation, "");
+    writeDraftFiles(this.#conversation, []);
     this.#conversation = conversation;
     this.#keepDraft();
   }
@@ -78,10 +81,10 @@ export class Composer {
     this.#show();
   }
 
-  startEdit(messageId, text) {
+  startEdit(messageId, text, files = []) {
     this.#keepDraft();
     this.#editing = messageId;
-    this.#setText(text);
+    this.#setText(text, files);
     this.focus();
   }
 
@@ -92,14 +95,15 @@ export class Composer {
   }
 
   /** Brings back the words of a message that was refused: an edit as an edit, others before what was written since. */
-  giveBack(text, { conversation = null, replaces = null } = {}) {
+  giveBack(text, { conversation = null, replaces = null, files = [] } = {}) {
     const draft = (own) => [text, own].filter((part) => part.trim()).join("\n\n");
     if (conversation !== this.#conversation || this.#editing !== null) {
       writeDraft(conversation, draft(readDraft(conversation)));
+      writeDraftFiles(conversation, [...files, ...readDraftFiles(conversation)]);
     } else if (replaces) {
-      this.startEdit(replaces, text);
+      this.startEdit(replaces, text, files);
     } else {
-      this.#setText(draft(this.field.value));
+      this.#setText(draft(this.field.value), [...files, ...this.tray.files]);
       this.#keepDraft();
     }
   }
@@ -114,7 +118,7 @@ export class Composer {
   }
 
   get #answers() {
-    return this.#question !== null && this.#editing === null && !this.#instead;
+    return this.#question !== null && this.#editing === null && !this.#instead && this.tray.isEmpty;
   }
 
   get #limit() {
@@ -123,24 +127,26 @@ export class Composer {
 
   #submit() {
     const text = this.field.value.trim();
-    if (!text || !this.#ready || text.length > this.#limit) return;
+    const { files } = this.tray;
+    if ((!text && files.length === 0) || !this.tray.isReady || !this.#ready || text.length > this.#limit) return;
     this.stopDictation();
     const [editing, answered] = [this.#editing, this.#answers ? this.#question : null];
     if (editing !== null) {
       this.#endEdit();
     } else {
       writeDraft(this.#conversation, "");
-      this.#setText("");
+      writeDraftFiles(this.#conversation, []);
+      this.#setText("", []);
     }
     if (answered) this.handlers.answer(answered.id, text);
-    else this.handlers.send(text, editing);
+    else this.handlers.send(text, editing, files);
   }
 
   /** What was being written before the edit is there again. */
   #endEdit() {
     this.#editing = null;
     writeEdit(this.#conversation, null);
-    this.#setText(readDraft(this.#conversation));
+    this.#setText(readDraft(this.#conversation), readDraftFiles(this.#conversation));
   }
 
   #answerOrNot() {
@@ -169,16 +175,20 @@ export class Composer {
     this.#keepDraft();
   }
 
-  #setText(text) {
+  #setText(text, files) {
     this.field.value = text;
+    this.tray.set(files);
     this.#grow();
     this.#show();
   }
 
   #keepDraft() {
     if (this.#conversation === undefined) return;
-    if (this.#editing === null) writeDraft(this.#conversation, this.field.value);
-    else writeEdit(this.#conversation, { id: this.#editing, text: this.field.value });
+    const { files } = this.tray;
+    if (this.#editing === null) {
+      writeDraft(this.#conversation, this.field.value);
+      writeDraftFiles(this.#conversation, files);
+    } else writeEdit(this.#conversation, { id: this.#editing, text: this.field.value, files });
   }
 
   /** Browsers without field-sizing measure by hand; the style sheet sets the largest height. */
@@ -192,8 +202,8 @@ export class Composer {
     const { length } = this.field.value;
     const limit = this.#limit;
     const tooLong = length > limit;
-    const hasText = this.field.value.trim() !== "";
-    this.sendButton.disabled = !hasText || tooLong || !this.#ready;
+    const hasText = this.field.value.trim() !== "" || !this.tray.isEmpty;
+    this.sendButton.disabled = !hasText || !this.tray.isReady || tooLong || !this.#ready;
     this.sendButton.hidden = this.#busy && !hasText;
     this.stopButton.hidden = !this.#busy;
     this.counter.hidden = length < limit * 0.9;

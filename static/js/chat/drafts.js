@@ -1,5 +1,6 @@
 // What is typed but not sent, and what is sent but not confirmed, outlives a reload of this tab.
 const DRAFT = "izzy-draft-";
+const FILES = "izzy-draft-files-";
 const EDIT = "izzy-edit-";
 const OUTBOX = "izzy-outbox";
 const unstored = new Map(); // where storage is full or blocked, drafts last as long as the page
@@ -25,7 +26,11 @@ function write(key, value) {
 export const readDraft = (conversation) => read(DRAFT + (conversation ?? "new")) ?? "";
 export const writeDraft = (conversation, text) => write(DRAFT + (conversation ?? "new"), text);
 
-/** The message that is being edited, beside the draft: {id, text}, null for none. */
+/** The files that go with the draft, as the server has them. */
+export const readDraftFiles = (conversation) => parse(read(FILES + (conversation ?? "new"))) ?? [];
+export const writeDraftFiles = (conversation, files) => write(FILES + (conversation ?? "new"), files.length > 0 ? JSON.stringify(files) : "");
+
+/** The message that is being edited, beside the draft: {id, text, files}, null for none. */
 export const readEdit = (conversation) => parse(read(EDIT + conversation));
 export const writeEdit = (conversation, edit) => write(EDIT + conversation, edit && JSON.stringify(edit));
 

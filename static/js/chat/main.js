@@ -29,10 +29,11 @@ export class ChatPage {
     this.announcer = new Announcer(byId("announcer"), byId("announcer-urgent"));
     this.log = new LogView(byId("log"), byId("chat-empty"), this.#logActions());
     this.composer = new Composer(byId("composer"), {
-      send: (text, replaces) => this.send(text, replaces),
+      send: (text, replaces, files) => this.send(text, replaces, files),
       answer: (id, text) => this.answer(id, text),
       stop: () => this.stop(),
       editLast: () => this.#editLast(),
+      announce: (text, isUrgent) => (isUrgent ? this.announcer.interrupt(text) : this.announcer.say(text)),
     });
     this.scroll = new ScrollKeeper(byId("chat-scroll"), byId("chat-column"), byId("jump"));
     socket.addEventListener("frame", ({ detail }) => this.#onFrame(detail));
@@ -74,12 +75,14 @@ export class ChatPage {
     if (!this.socket.send({ type: "open", conversation })) this.show(emptyState(conversation));
   }
 
-  send(text, replaces = null) {
+  send(text, replaces = null, files = []) {
     const frame = { type: "message", text, client_id: uuid() };
+    // An edit says which files stay; `files` is what the page shows until the server has it.
+    if (files.length > 0 || replaces) Object.assign(frame, { attachments: files.map((file) => file.id), files });
     if (this.state.conversation) frame.conversation = this.state.conversation;
     else if (!this.around.wantsMemory) frame.use_memory = false;
     if (replaces) frame.replaces = replaces;
-    this.#sendFrame(frame, text, replaces);
+    this.#sendFrame(frame, text, replaces, files);
   }
 
   /** The answer to a question; it shows at once, and is kept until the turn goes on. */
@@ -94,12 +97,12 @@ export class ChatPage {
 
   /** The newest message once more; its old answer goes. */
   retry(turn) {
-    this.#sendFrame({ type: "retry", conversation: this.state.conversation, client_id: uuid() }, turn.user.text, turn.user.id);
+    this.#sendFrame({ type: "retry", conversation: this.state.conversation, client_id: uuid() }, turn.user.text, turn.user.id, turn.user.attachments);
   }
 
   /** Shows the message at once, and keeps it until the server has confirmed it. */
-  #sendFrame(frame, text, replaces) {
-    addOptimistic(this.state, { clientId: frame.client_id, text, at: new Date().toISOString(), replaces });
+  #sendFrame(frame, text, replaces, files = []) {
+    addOptimistic(this.state, { clientId: frame.client_id, text, at: new Date().toISOString(), replaces, files });
     this.outbox.add(frame);
     this.socket.send(frame);
     this.log.drawAll(this.state);
@@ -120,7 +123,7 @@ export class ChatPage {
       isConnected: () => this.socket.status === "open",
       retry: (turn) => this.retry(turn),
       noteText: (id) => noteText(this.state.turns, id),
-      edit: (turn) => this.composer.startEdit(turn.user.id, turn.user.text),
+      edit: (turn) => this.composer.startEdit(turn.user.id, turn.user.text, turn.user.attachments),
     };
   }
 
@@ -198,7 +201,7 @@ export class ChatPage {
     if (sent) {
       const isWanted = sent.type !== "answer" || giveAnswer(this.state, sent.id, null);
       dropOptimistic(this.state, sent.client_id);
-      if (sent.text && isWanted) this.composer.giveBack(sent.text, sent);
+      if ((sent.text || sent.files?.length) && isWanted) this.composer.giveBack(sent.text, sent);
       this.log.drawAll(this.state);
     }
     // The conversation is gone, here or by another tab's doing: what was being written stays.
@@ -286,8 +289,8 @@ export class ChatPage {
       const belongs = (frame.conversation ?? null) === this.state.conversation;
       if (frame.type === "answer") {
         if (belongs && !giveAnswer(this.state, frame.id, frame.text)) this.outbox.remove(frame.client_id);
-      } else if (belongs && frame.text && !this.state.turns.some((turn) => turn.clientId === frame.client_id)) {
-        addOptimistic(this.state, { clientId: frame.client_id, text: frame.text, replaces: frame.replaces ?? null });
+      } else if (belongs && (frame.text || frame.files?.length) && !this.state.turns.some((turn) => turn.clientId === frame.client_id)) {
+        addOptimistic(this.state, { clientId: frame.client_id, text: frame.text, replaces: frame.replaces ?? null, files: frame.files ?? [] });
       }
     }
   }
@@ -295,8 +298,17 @@ export class ChatPage {
   #editLast() {
     const turn = lastTurn(this.state);
     if (!turn?.user?.id || this.#isBusy()) return false;
-    this.composer.startEdit(turn.user.id, turn.user.text);
+    this.composer.startEdit(turn.user.id, turn.user.text, turn.user.attachments);
     return true;
+  }
+
+  /** A file that was deleted is no longer shown beside any message. */
+  #withoutFile(id) {
+    for (const { user } of this.state.turns) {
+      if (user?.attachments?.some((file) => file.id === id)) user.attachments = user.attachments.filter((file) => file.id !== id);
+    }
+    this.log.drawAll(this.state);
+    this.composer.focus();
   }
 
   #listen() {
@@ -309,6 +321,7 @@ export class ChatPage {
     document.addEventListener("htmx:before:history:restore", (event) => event.preventDefault());
     window.addEventListener("popstate", () => this.open(conversationInUrl(), { push: false }));
     document.addEventListener("izzy:marked", ({ detail }) => detail.conversation === this.state.conversation && this.#marked(detail.field, detail.value));
+    document.addEventListener("izzy:attachment-deleted", ({ detail }) => this.#withoutFile(detail.id));
     document.addEventListener("izzy:renamed", ({ detail }) => this.#onTitle(detail));
   }
 

@@ -37,7 +37,7 @@ function addMessage(state, message) {
   const turn = attach ? last : turnOf(state, message.turn, message.id);
   if (message.state) turn.state = message.state;
   if (message.role === "user") {
-    turn.user = { id: message.id, text: message.text, at: message.created_at, speaker: speakerOf(message) };
+    turn.user = { id: message.id, text: message.text, at: message.created_at, speaker: speakerOf(message), attachments: message.attachments ?? [] };
     turn.memories = message.memories ?? [];
     turn.error = message.error ?? null;
     return;
@@ -109,7 +109,7 @@ function addAsk(turn, ask) {
 function addQueued(state, queued) {
   const turn = turnOf(state, queued.turn, queued.turn);
   turn.state = "queued";
-  turn.user ??= { id: queued.message?.id ?? queued.message, text: queued.text, at: queued.message?.created_at ?? null };
+  turn.user ??= { id: queued.message?.id ?? queued.message, text: queued.text, at: queued.message?.created_at ?? null, attachments: queued.message?.attachments ?? [] };
 }
 
 /** Puts messages from before the first shown turn in front; a turn cut in two by the page becomes whole. */

@@ -79,8 +79,8 @@ export function wentOn(state, turn, since) {
 }
 
 /** The message the page shows before the server has confirmed it. */
-export function addOptimistic(state, { clientId, text, at = null, replaces = null }) {
-  const turn = newTurn({ key: clientId, clientId, state: "sending", user: { id: null, text, at } });
+export function addOptimistic(state, { clientId, text, at = null, replaces = null, files = [] }) {
+  const turn = newTurn({ key: clientId, clientId, state: "sending", user: { id: null, text, at, attachments: files } });
   const cut = replaces === null ? -1 : state.turns.findIndex((other) => other.user?.id === replaces);
   if (cut >= 0) state.removed = state.turns.splice(cut);
   state.turns.push(turn);
@@ -195,7 +195,7 @@ function onQueued(state, event) {
   if (turn.state === "sending") turn.state = "queued";
   // A turn that Izzy opened itself has no message of the user.
   if (event.message === null) return turn;
-  turn.user = { id: message.id ?? null, text: message.text ?? turn.user?.text ?? "", at: message.created_at ?? turn.user?.at ?? null };
+  turn.user = { id: message.id ?? null, text: message.text ?? turn.user?.text ?? "", at: message.created_at ?? turn.user?.at ?? null, attachments: message.attachments ?? turn.user?.attachments ?? [] };
   return turn;
 }
 

@@ -1,6 +1,7 @@
 // One turn: the user's message, and everything Izzy does to answer it.
 import { h, icon, iconButton } from "../core/dom.js";
 import { copyFrom } from "../core/copy.js";
+import { attachedList } from "./attached-view.js";
 import { readAloudButton } from "./speech.js";
 import { BuildView } from "./build-view.js";
 import { moment, sendingText, usageText } from "./format.js";
@@ -69,16 +70,17 @@ export class TurnView {
     this.user.hidden = turn.user === null;
     if (turn.user === null) return;
     const pending = turn.state === "sending" ? sendingText(this.actions.isConnected()) : "";
-    const signature = [turn.user.text, turn.user.id, turn.user.at, pending].join("\u0000");
+    const files = turn.user.attachments ?? [];
+    const signature = [turn.user.text, turn.user.id, turn.user.at, pending, ...files.map((file) => file.id)].join("\u0000");
     if (this.user.signature === signature) return;
     this.user.signature = signature;
     const copy = iconButton("copy", "Copy message", () => copyFrom(copy, turn.user.text));
     const edit = turn.user.id ? iconButton("edit", "Edit and send again", () => this.actions.edit(turn), { dataset: { edit: "" } }) : null;
     const time = moment(turn.user.at);
-    const bubble = h("div", { class: "bubble" }, turn.user.text);
+    const bubble = turn.user.text ? h("div", { class: "bubble", dir: "auto" }, turn.user.text) : "";
     const speaker = turn.user.speaker ? h("p", { class: "speaker" }, turn.user.speaker) : null;
     const sending = pending ? h("span", { class: "sending" }, pending) : null;
-    this.user.replaceChildren(...(speaker ? [speaker] : [h("h3", { class: "visually-hidden" }, "You")]), bubble, h("div", { class: "message-actions" }, sending, time, copy, edit));
+    this.user.replaceChildren(...(speaker ? [speaker] : [h("h3", { class: "visually-hidden" }, "You")]), ...[attachedList(files)].filter(Boolean), bubble, h("div", { class: "message-actions" }, sending, time, copy, edit));
   }
 
   #updateFlow() {

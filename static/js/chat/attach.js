@@ -1,0 +1,140 @@
+// The files that go with the message being written: picked, dropped or pasted, sent to the server at once, shown as chips.
+import { h, icon, iconButton } from "../core/dom.js";
+import { ApiError, csrfToken } from "../core/api.js";
+import { fileSize, fileWords } from "./attached-view.js";
+
+const MOST = 10;
+
+export class AttachmentTray {
+  #items = [];
+  #next = 1;
+
+  /** options: {list, input, button, drop, announce(text), changed()} */
+  constructor(form, { announce, changed }) {
+    this.form = form;
+    this.list = form.querySelector("[data-attached]");
+    this.input = form.querySelector("[data-attach-input]");
+    this.limit = Number(form.dataset.attachmentLimit) || Infinity;
+    this.announce = announce;
+    this.changed = changed;
+    form.querySelector("[data-attach]").addEventListener("click", () => this.input.click());
+    this.input.addEventListener("change", () => {
+      this.add([...this.input.files]);
+      this.input.value = "";
+    });
+    form.querySelector("textarea").addEventListener("paste", (event) => this.#onPaste(event));
+    this.#listenForDrops();
+  }
+
+  /** What the server has of them, as messages have it. */
+  get files() {
+    return this.#items.filter((item) => item.file).map((item) => item.file);
+  }
+
+  get isEmpty() {
+    return this.#items.length === 0;
+  }
+
+  /** Not yet: one is still on its way. One that was refused does not keep the message back once it is taken away. */
+  get isReady() {
+    return this.#items.every((item) => item.file);
+  }
+
+  /** Shows these, which the server has, in place of what was there. */
+  set(files) {
+    for (const item of this.#items) item.abort?.abort();
+    this.#items = files.map((file) => ({ key: this.#next++, name: file.name, file }));
+    this.#draw();
+  }
+
+  add(files) {
+    for (const file of files) {
+      const item = { key: this.#next++, name: file.name, size: file.size };
+      if (this.#items.length >= MOST) {
+        this.announce(`A message can have ${MOST} attachments.`, true);
+        break;
+      }
+      this.#items.push(item);
+      if (file.size > this.limit) item.error = `It has ${fileSize(file.size)}; at most ${fileSize(this.limit)} can be attached.`;
+      else this.#send(item, file);
+    }
+    this.#draw();
+    this.changed();
+  }
+
+  async #send(item, file) {
+    item.abort = new AbortController();
+    const body = new FormData();
+    body.append("file", file, file.name);
+    try {
+      item.file = await upload(body, item.abort.signal);
+      item.name = item.file.name;
+      this.announce(`${item.name} is attached.`);
+    } catch (error) {
+      if (error.name === "AbortError") return;
+      item.error = error instanceof ApiError ? error.message : "It could not be sent. Take it away and try again.";
+      this.announce(item.error, true);
+    }
+    this.#draw();
+    this.changed();
+  }
+
+  #remove(item) {
+    item.abort?.abort();
+    const at = this.#items.indexOf(item);
+    this.#items = this.#items.filter((other) => other !== item);
+    this.#draw();
+    const next = this.list.querySelectorAll("button")[Math.min(at, this.#items.length - 1)];
+    (next ?? this.form.querySelector("textarea")).focus();
+    this.changed();
+  }
+
+  #draw() {
+    this.list.hidden = this.#items.length === 0;
+    this.list.replaceChildren(...this.#items.map((item) => this.#chip(item)));
+  }
+
+  #chip(item) {
+    const state = item.error ? "failed" : item.file ? "ready" : "sending";
+    const words = item.error ?? (item.file ? fileWords(item.file) : "Reading it…");
+    const thumb = item.file?.kind === "image" ? h("img", { src: `/api/v1/attachments/${item.file.id}/content/?shown=true`, alt: "" }) : state === "sending" ? h("span", { class: "spinner", "aria-hidden": "true" }) : icon(item.error ? "alert" : "file");
+    return h("li", { class: "attached-chip", dataset: { state } },
+      h("span", { class: "attached-thumb" }, thumb),
+      h("span", { class: "attached-words" }, h("bdi", { class: "attached-name", title: item.name }, item.name), h("span", { class: "attached-about" }, words)),
+      iconButton("close", `Take ${item.name} away`, () => this.#remove(item)));
+  }
+
+  #onPaste(event) {
+    const files = [...(event.clipboardData?.files ?? [])];
+    if (files.length === 0 || event.clipboardData.types.includes("text/plain")) return;
+    event.preventDefault();
+    this.add(files);
+  }
+
+  /** Files can be dropped anywhere on the page; the field says so meanwhile. */
+  #listenForDrops() {
+    const hasFiles = (event) => event.dataTransfer?.types.includes("Files");
+    const show = (on) => this.form.toggleAttribute("data-drop", on);
+    document.addEventListener("dragover", (event) => {
+      if (!hasFiles(event)) return;
+      event.preventDefault();
+      show(true);
+    });
+    document.addEventListener("dragleave", (event) => event.relatedTarget === null && show(false));
+    document.addEventListener("drop", (event) => {
+      if (!hasFiles(event)) return;
+      event.preventDefault();
+      show(false);
+      this.add([...event.dataTransfer.files]);
+      this.form.querySelector("textarea").focus();
+    });
+  }
+}
+
+async function upload(body, signal) {
+  const headers = { Accept: "application/json", "X-CSRFToken": csrfToken() };
+  const response = await fetch("/api/v1/attachments/", { method: "POST", headers, credentials: "same-origin", body, signal });
+  const data = await response.json().catch(() => null);
+  if (response.ok) return data;
+  throw new ApiError(response.status, data?.code ?? "error", data?.message ?? `It could not be sent (${response.status}).`, data?.extra);
+}
