@@ -2,6 +2,8 @@
 
 import json
 from base64 import b64decode
+from typing import Any
+from uuid import UUID
 
 from pytest_django import Settings
 
@@ -23,9 +25,10 @@ from tests.tools import Tools
 LONG = f"{SAID}\n" * 2_000
 
 
-def newest(model: AnthropicServer) -> list[dict[str, object]]:
+def newest(model: AnthropicServer) -> list[dict[str, Any]]:
     """The blocks of the newest message that the model was sent, its tool calls' requests aside."""
-    return model.messages[-1]["messages"][-1]["content"]
+    found: list[dict[str, Any]] = model.messages[-1]["messages"][-1]["content"]
+    return found
 
 
 async def test_a_text_stands_before_the_users_words_as_others_words(
@@ -45,8 +48,8 @@ async def test_a_text_stands_before_the_users_words_as_others_words(
     assert 'name="plan.md"' in file["text"]
     assert [each["name"] for each in sent["message"]["attachments"]] == ["plan.md"]
     assert "attachment_read" in {each["name"] for each in model.messages[-1]["tools"]}
-    assert await in_db(conversation_untrusted, user_id=alice.pk, conversation_id=place)
-    assert await in_db(lambda: taint_of(alice.pk, place).is_tainted)
+    assert await in_db(conversation_untrusted, user_id=alice.pk, conversation_id=UUID(place))
+    assert await in_db(lambda: taint_of(alice.pk, UUID(place)).is_tainted)
 
 
 async def test_a_conversation_without_files_has_neither_the_tools_nor_the_taint(
@@ -59,7 +62,7 @@ async def test_a_conversation_without_files_has_neither_the_tools_nor_the_taint(
         await page.ended()
         await scheduler().idle()
     assert "attachment_read" not in {each["name"] for each in model.messages[-1]["tools"]}
-    assert not await in_db(conversation_untrusted, user_id=alice.pk, conversation_id=place)
+    assert not await in_db(conversation_untrusted, user_id=alice.pk, conversation_id=UUID(place))
 
 
 async def test_of_a_long_text_the_beginning_is_sent_and_the_model_reads_on(
@@ -117,7 +120,7 @@ async def test_a_pdf_is_read_and_one_of_its_pages_is_found(alice: User, model: A
         await page.ended()
         await scheduler().idle()
     assert "This is page 2." in newest(model)[1]["text"]
-    tools = Tools(user_id=alice.pk, conversation_id=sent["conversation"])
+    tools = Tools(user_id=alice.pk, conversation_id=UUID(sent["conversation"]))
     part = await tools.call("attachment_read", id=str(key), page=3)
     assert "This is page 3." in part
     assert "This is page 2." not in part
@@ -180,7 +183,7 @@ async def test_a_deleted_file_is_gone_from_requests_and_the_conversation_goes_on
     assert "It has been deleted" in json.dumps(model.messages[-1]["messages"])
     assert SAID not in json.dumps(model.messages[-1]["messages"])
     assert snapshot["messages"][0]["attachments"] == []
-    assert await in_db(conversation_untrusted, user_id=alice.pk, conversation_id=place)
+    assert await in_db(conversation_untrusted, user_id=alice.pk, conversation_id=UUID(place))
 
 
 async def test_a_file_of_another_conversation_or_user_cannot_be_sent(
@@ -211,7 +214,7 @@ async def test_the_model_keeps_a_file_under_memories_as_others_words(
         sent = await page.say("Keep it", conversation=place, attachments=[str(key)])
         await page.ended()
         await scheduler().idle()
-    tools = Tools(user_id=alice.pk, conversation_id=sent["conversation"])
+    tools = Tools(user_id=alice.pk, conversation_id=UUID(sent["conversation"]))
     kept = await tools.call("attachment_keep", id=str(key))
     assert kept["path"] == "/memories/attachments/plan.md"
     file = await in_db(MemoryFile.objects.for_user(alice).get)
