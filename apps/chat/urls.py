@@ -15,5 +15,6 @@ urlpatterns = [
     path("c/<str:conversation_id>/log.json", log_views.log_download, name="conversation-log-download"),
     path("c/<str:conversation_id>/link/<str:signed>/", views.link, name="link"),
     path("conversations/", views.conversation_list, name="conversation-list"),
+    path("palette/", views.palette_lines, name="palette"),
     path("news/", views.news, name="news"),
 ]

@@ -32,6 +32,7 @@ from apps.chat.conversations.selectors import (
 )
 from apps.chat.first_steps import first_steps, suggestions
 from apps.chat.models import Conversation
+from apps.chat.palette import palette
 from apps.chat.stream.snapshot import snapshot
 from apps.chat.templatetags.conversation_groups import conversation_groups
 from apps.core.errors import InvalidInput, IzzyError, NotFound
@@ -180,6 +181,14 @@ def news(request: HttpRequest) -> JsonResponse:
     waiting = sum(count(_user_id(request)) for count in undecided.values())
     stamp = hashlib.sha256(json.dumps(listed).encode()).hexdigest()
     return JsonResponse({"stamp": stamp, "asks": asks, "waiting": waiting})
+
+
+@never_cache
+@require_GET
+def palette_lines(request: HttpRequest) -> HttpResponse:
+    """The lines of the command palette that fit what was typed."""
+    groups = palette(cast("User", request.user), _query(request))
+    return render(request, "chat/palette.html", {"groups": groups})
 
 
 def _page(request: HttpRequest, shown: Conversation | None) -> dict[str, Any]:

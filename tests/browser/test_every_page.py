@@ -1,5 +1,6 @@
-"""Every page that the site has, filled with a row of everything and empty, on a narrow phone in the dark and on a wide
-screen in the light. The addresses come from the URL resolver, so that a new page is looked at as well."""
+"""Every page that the site has, filled with a row of everything and the demo, and empty, on a narrow phone in the dark and on a
+wide screen in the light. The addresses come from the URL resolver, so that a new page is looked at as well. axe looks at each
+page filled on the phone and empty on the wide screen."""
 
 import json
 import re
@@ -8,9 +9,11 @@ from typing import Any
 
 import httpx
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, StorageState
 
 from tests.browser.audit import AUDIT
+from tests.browser.axe import violations, with_axe
 from tests.browser.conftest import PHONE
 from tests.browser.server import Server
 from tests.site.belongings import SECRET, TOOL
@@ -22,10 +25,13 @@ FILL = """
 import json
 from importlib import import_module
 from django.conf import settings
+from django.core.management import call_command
 from apps.accounts.models import User
 from tests.site.belongings import make_belongings
 session = import_module(settings.SESSION_ENGINE).SessionStore({session!r})
-hers = make_belongings(User.objects.get(pk=session["_auth_user_id"]))
+user = User.objects.get(pk=session["_auth_user_id"])
+hers = make_belongings(user)
+call_command("demo", user.username)
 print("IDS", json.dumps({{name: str(getattr(hers, name)) for name in hers.__dataclass_fields__ if name != "owner"}}))
 """
 LOOKS: dict[str, list[str]] = {
@@ -99,11 +105,14 @@ def pages(server: Server, state: StorageState, ids: dict[str, str] | None) -> li
     return found
 
 
-def problems(page: Page, server: Server, urls: list[str]) -> list[str]:
+def problems(page: Page, server: Server, urls: list[str], *, axe: bool = True) -> list[str]:
+    if axe:
+        with_axe(page.context)
     found = []
     for url in urls:
         page.goto(server.url + url)
         found += [f"{url}: {wrong}" for wrong in page.evaluate(AUDIT)]
+        found += [f"{url}: {wrong}" for wrong in violations(page)] if axe else []
     return found
 
 
@@ -128,7 +137,7 @@ def test_every_page_with_something_on_it(
     ):
         assert any(wanted in url for url in urls), f"{wanted} is not among {urls}"
     page = open_page(server.url, state=state, **look)
-    assert problems(page, server, urls) == []
+    assert problems(page, server, urls, axe=look is NARROW) == []
 
 
 @pytest.mark.parametrize("look", [NARROW, WIDE], ids=["narrow-dark", "wide-light"])
@@ -136,7 +145,7 @@ def test_every_page_of_somebody_who_has_nothing_yet(
     look: dict[str, Any], server: Server, poor: StorageState, open_page: Callable[..., Page]
 ) -> None:
     page = open_page(server.url, state=poor, **look)
-    assert problems(page, server, pages(server, poor, None)) == []
+    assert problems(page, server, pages(server, poor, None), axe=look is WIDE) == []
 
 
 def test_the_pages_of_the_superuser(
@@ -149,7 +158,7 @@ def test_the_pages_of_the_superuser(
 
 BAD = """<!doctype html><title> </title><main class="main-scroll" style="overflow: auto"><h2>No first</h2>
 <p style="color: #999; background: #fff">Hard to read</p><button></button><input name="q"><div id="a"></div><div id="a"></div>
-<label for="gone">x</label><div style="width: 3000px">wide</div></main>"""
+<label for="gone">x</label><a href="#" aria-label="Other">Words</a><div style="width: 3000px">wide</div></main>"""
 
 
 def test_the_look_sees_what_is_wrong(browser: Browser) -> None:
@@ -157,10 +166,13 @@ def test_the_look_sees_what_is_wrong(browser: Browser) -> None:
     page = browser.new_page()
     page.set_content(BAD)
     found = "\n".join(page.evaluate(AUDIT))
+    page.evaluate(Axe().axe_script)
+    found += "\n".join(violations(page))
     page.close()
     for wrong in (
         "no title", "no language", "0 first headings", "no name: <button>", "no label: <input>  q", "2 times #a",
         "for leads nowhere: #gone", "contrast 2.85: <p> Hard to read", "px too wide",
+        "label-content-name-mismatch (serious): <a", "html-has-lang",
     ):  # fmt: skip
         assert wrong in found, f"{wrong} is not in\n{found}"
 

@@ -1,4 +1,5 @@
 // The confirm dialog, and buttons that open any <dialog> by id: data-dialog="shortcuts-dialog".
+import { showShortcuts } from "./shortcuts.js";
 
 /** Asks in the page's own dialog; resolves to true or false. */
 export function confirmDialog(text, { title = "Are you sure?", ok = "Delete", danger = true } = {}) {
@@ -39,7 +40,8 @@ async function confirmSubmit(event) {
 export function startDialogs() {
   document.addEventListener("click", (event) => {
     const opener = event.target.closest("[data-dialog]");
-    if (opener) document.getElementById(opener.dataset.dialog)?.showModal();
+    if (opener?.dataset.dialog === "shortcuts-dialog") showShortcuts();
+    else if (opener) document.getElementById(opener.dataset.dialog)?.showModal();
     else closeOnBackdrop(event);
   });
   document.addEventListener("submit", confirmSubmit);

@@ -21,6 +21,14 @@ function activate(element) {
   }
 }
 
+/** The keys of the page at hand: rows whose `data-when` finds nothing on it are left out. */
+export function showShortcuts() {
+  const dialog = document.getElementById("shortcuts-dialog");
+  if (!dialog || dialog.open) return;
+  for (const row of dialog.querySelectorAll("[data-when]")) row.hidden = document.querySelector(row.dataset.when) === null;
+  dialog.showModal();
+}
+
 /** As Enter in a form of one field does: presses its first button. */
 function save(form) {
   const button = form.querySelector('button:not([type]), [type="submit"]');
@@ -39,13 +47,13 @@ export function startShortcuts() {
   document.addEventListener("keydown", (event) => {
     if (event.defaultPrevented || event.isComposing || document.querySelector("dialog[open]")) return;
     const combo = combination(event);
-    if (combo === "escape" && leave(event.target.closest?.("form.note-form, form.merge"))) {
+    if (combo === "escape" && leave(event.target.closest?.("form:has([data-cancel])"))) {
       event.preventDefault();
       return;
     }
     if (combo === "?" && !isTyping(event.target)) {
       event.preventDefault();
-      document.getElementById("shortcuts-dialog")?.showModal();
+      showShortcuts();
       return;
     }
     if (combo === "mod+enter" && event.target.form) {

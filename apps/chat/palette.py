@@ -1,0 +1,163 @@
+"""The command palette: what fits a few words among a user's conversations, memories, files and capabilities, and what can be done."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db.models import Q
+from django.urls import reverse
+
+from apps.accounts.models import User
+from apps.capabilities.models import Capability
+from apps.chat.conversations.selectors import conversations_for
+from apps.chat.models import Conversation
+from apps.core.addressing import addressed
+from apps.core.text import truncated
+from apps.memory.models import MemoryFile, Status
+from apps.memory.notes.selectors import memories_by_id
+from apps.search.documents import Hit, Scope, Source
+from apps.search.selectors import search
+
+EACH = 5
+"""Results of a kind at most."""
+MAX_QUERY_CHARS = 200
+FOUND = 24
+"""Passages looked at, of all kinds together."""
+LEAST_SCORE = 0.35
+NOTE_CHARS = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A line of the palette. It leads to `url`, or does what the page knows as `does`; `keys` do the same."""
+
+    title: str
+    url: str = ""
+    more: str = ""
+    icon: str = "right"
+    does: str = ""
+    keys: str = ""
+    words: str = ""  # further ones by which it is found
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    title: str
+    entries: list[Entry]
+
+
+def palette(user: User, query: str) -> list[Group]:
+    """What fits the words, in groups that hold something; without words the newest conversations and all that can be done."""
+    words = " ".join(query.split())[:MAX_QUERY_CHARS]
+    if not words:
+        newest = conversations_for(user.pk).order_by("-updated_at")[:EACH]
+        groups = [
+            Group("Conversations", list(map(_conversation, newest))),
+            Group("Go to", _actions(user)),
+        ]
+    else:
+        asked = words.casefold().split()
+        fitting = [each for each in _actions(user) if _fits(each, asked)]
+        groups = [*_found(user.pk, words), Group("Go to", fitting[:EACH])]
+        if fitting and len(words) < 3:
+            groups = [groups[-1], *groups[:-1]]
+    return [group for group in groups if group.entries]
+
+
+def _fits(entry: Entry, asked: list[str]) -> bool:
+    """Whether each word that was asked for begins one of the entry's."""
+    own = f"{entry.title} {entry.words}".casefold().split()
+    return all(any(word.startswith(each) for word in own) for each in asked)
+
+
+def _actions(user: User) -> list[Entry]:
+    def to(title: str, name: str, icon: str, words: str = "", keys: str = "", ask: str = "") -> Entry:
+        return Entry(title, reverse(name) + ask, icon=icon, words=words, keys=keys)
+
+    own = [
+        to("New conversation", "chat:home", "new-chat", "chat begin", "Alt N"),
+        to("Memories", "memory:list", "memory", "notes browse overview", "Alt M"),
+        to("Review", "memory:review", "check", "waiting accept contradictions"),
+        to("Timeline", "memory:timeline", "clock", "life when history"),
+        to("Graph", "memory:graph", "graph", "links map"),
+        to("Files", "memory:files", "archive", "memory texts"),
+        to("All conversations", "chat:conversation-list", "chat", "archived pinned"),
+        to("Capabilities", "capabilities:list", "tool", "tools"),
+        to("Build a capability", "builder:new", "tool", "new tool make"),
+        to("Usage and cost", "agent:usage", "chart", "tokens money"),
+        to("Settings", "accounts:settings", "settings", "preferences language time zone"),
+        to("API tokens", "accounts:tokens", "key", "programs keys"),
+        to("Secrets", "capabilities:secrets", "lock", "keys passwords"),
+        to("Import and export", "memory:data", "download", "download backup data take out"),
+        Entry("Switch theme", does="theme", icon="theme", words="dark light"),
+        Entry("Keyboard shortcuts", does="shortcuts", icon="keyboard", words="keys help", keys="?"),
+    ]
+    if user.is_superuser:
+        own += [
+            to("Users", "accounts:users", "users", "people accounts"),
+            to("Instance", "accounts:instance", "server", "model key health"),
+            to("Admin", "admin:index", "shield", "administration rows"),
+        ]
+    return own
+
+
+def _conversation(row: Conversation) -> Entry:
+    return Entry(str(row), reverse("chat:conversation", args=[row.pk]), icon="chat")
+
+
+def _found(user_id: UUID, words: str) -> list[Group]:
+    """What is called so first, then what says so or something like it."""
+    hits: dict[Source, list[Hit]] = {source: [] for source in Source}
+    scope = Scope(
+        sources=frozenset({Source.MEMORY, Source.FILE, Source.CAPABILITY, Source.CONVERSATION})
+    )
+    for hit in search(user_id, words, top_k=FOUND, scope=scope, threshold=LEAST_SCORE):
+        hits[Source(hit.source)].append(hit)
+    return [
+        Group("Conversations", _conversations(user_id, words, hits[Source.CONVERSATION])[:EACH]),
+        Group("Memories", list(_notes(user_id, hits[Source.MEMORY]))[:EACH]),
+        Group("Files", list(_files(user_id, words, hits[Source.FILE]))[:EACH]),
+        Group("Capabilities", list(_capabilities(user_id, words, hits[Source.CAPABILITY]))[:EACH]),
+    ]
+
+
+def _conversations(user_id: UUID, words: str, hits: list[Hit]) -> list[Entry]:
+    named = conversations_for(user_id).filter(title__icontains=words).order_by("-updated_at")[:EACH]
+    found = {row.pk: _conversation(row) for row in named}
+    said = {hit.conversation_id: hit for hit in reversed(hits) if hit.conversation_id}
+    for row in conversations_for(user_id).filter(pk__in=said):
+        hit = said[row.pk]
+        url = f"{reverse('chat:conversation', args=[row.pk])}#message-{hit.source_id}"
+        found.setdefault(row.pk, Entry(str(row), url, _short(hit.text), "chat"))
+    return list(found.values())
+
+
+def _notes(user_id: UUID, hits: list[Hit]) -> Iterator[Entry]:
+    notes = memories_by_id(user_id, [hit.source_id for hit in hits])
+    for hit in hits:
+        note = notes.get(hit.source_id)
+        if note is not None and note.status == Status.ACTIVE:
+            url = reverse("memory:note", args=[note.pk])
+            yield Entry(_short(addressed(note.content)), url, icon="memory")
+
+
+def _files(user_id: UUID, words: str, hits: list[Hit]) -> Iterator[Entry]:
+    ids = [hit.source_id for hit in hits]
+    rows = MemoryFile.objects.for_user(user_id).filter(Q(path__icontains=words) | Q(pk__in=ids))
+    for row in rows.defer("content").order_by("path")[: EACH * 2]:
+        yield Entry(
+            row.path.removeprefix("/memories/"),
+            f"{reverse('memory:files')}#file-{row.pk}",
+            icon="archive",
+        )
+
+
+def _capabilities(user_id: UUID, words: str, hits: list[Hit]) -> Iterator[Entry]:
+    named = Q(name__icontains=words.replace(" ", "_")) | Q(pk__in=[hit.source_id for hit in hits])
+    for row in Capability.objects.for_user(user_id).filter(named).order_by("name")[:EACH]:
+        url = reverse("capabilities:overview", args=[row.name])
+        yield Entry(row.name.replace("_", " "), url, _short(row.description), "tool")
+
+
+def _short(text: str) -> str:
+    return truncated(" ".join(text.split()), NOTE_CHARS)

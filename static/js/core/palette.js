@@ -1,0 +1,102 @@
+// The command palette (Ctrl+K): a combobox whose lines come from the server, by keys alone, by mouse or finger.
+import { sanitised } from "./dom.js";
+import { showShortcuts } from "./shortcuts.js";
+
+const WAIT = 140; // ms after the last key
+const byId = (id) => document.getElementById(id);
+let asked = null; // the request under way
+let timer = 0;
+
+const options = () => [...byId("palette-list").querySelectorAll('[role="option"]')];
+
+function choose(option) {
+  for (const each of options()) each.setAttribute("aria-selected", String(each === option));
+  const field = byId("palette-input");
+  if (option) {
+    field.setAttribute("aria-activedescendant", option.id);
+    option.scrollIntoView({ block: "nearest" });
+  } else field.removeAttribute("aria-activedescendant");
+}
+
+function show(fragment) {
+  byId("palette-list").replaceChildren(fragment);
+  const found = options();
+  for (const [number, option] of found.entries()) option.id = `palette-${number}`;
+  byId("palette-none").hidden = found.length > 0;
+  byId("palette-said").textContent = found.length === 0 ? "Nothing fits" : `${found.length} ${found.length === 1 ? "line fits" : "lines fit"}`;
+  choose(found[0] ?? null);
+}
+
+async function ask() {
+  asked?.abort();
+  const own = (asked = new AbortController());
+  const field = byId("palette-input");
+  try {
+    const answer = await fetch(`${field.dataset.url}?q=${encodeURIComponent(field.value)}`, { signal: own.signal, credentials: "same-origin", headers: { "HX-Request": "true" } });
+    if (!answer.ok) throw new Error(String(answer.status));
+    const html = await answer.text();
+    if (asked === own) show(sanitised(html));
+  } catch {
+    if (asked !== own || own.signal.aborted) return;
+    show(document.createDocumentFragment());
+    byId("palette-none").textContent = "Izzy cannot be reached right now.";
+  }
+}
+
+function move(step) {
+  const all = options();
+  if (!all.length) return;
+  const place = all.findIndex((each) => each.getAttribute("aria-selected") === "true");
+  choose(all[(place + step + all.length) % all.length]);
+}
+
+const DOES = {
+  theme: () => document.querySelector("[data-theme-switch]")?.click(),
+  shortcuts: showShortcuts,
+};
+
+function onKey(event) {
+  if (event.isComposing) return;
+  const pages = { ArrowDown: 1, ArrowUp: -1, PageDown: 5, PageUp: -5 };
+  if (event.key in pages) {
+    event.preventDefault();
+    move(pages[event.key]);
+  } else if (event.key === "Enter") {
+    event.preventDefault();
+    byId("palette-list").querySelector('[aria-selected="true"]')?.click();
+  }
+}
+
+export function openPalette() {
+  const dialog = byId("palette");
+  if (!dialog || dialog.open || document.querySelector("dialog[open]")) return;
+  byId("palette-input").value = "";
+  byId("palette-none").textContent = "Nothing fits. Try other words.";
+  dialog.showModal();
+  byId("palette-input").focus();
+  ask();
+}
+
+export function startPalette() {
+  const dialog = byId("palette");
+  if (!dialog) return;
+  document.addEventListener("click", (event) => {
+    if (event.target.closest("[data-palette]")) openPalette();
+    if (event.target.closest("[data-palette-close]")) dialog.close();
+    const option = event.target.closest("#palette-list [role=option]");
+    if (!option || event.metaKey || event.ctrlKey) return;
+    dialog.close();
+    DOES[option.dataset.does]?.();
+  });
+  byId("palette-input").addEventListener("keydown", onKey);
+  byId("palette-input").addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(ask, WAIT);
+  });
+  document.addEventListener("keydown", (event) => {
+    if (!(event.ctrlKey || event.metaKey) || event.altKey || event.shiftKey || event.key.toLowerCase() !== "k") return;
+    event.preventDefault();
+    if (dialog.open) dialog.close();
+    else openPalette();
+  });
+}

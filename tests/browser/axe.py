@@ -1,0 +1,36 @@
+"""axe-core: what a page does to those who cannot see, hear or point, by the rules of WCAG 2.2 AA and its best practices."""
+
+from functools import cache
+from typing import Any
+
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import BrowserContext, Page
+
+LEVELS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+MORE = ("target-size", "label-content-name-mismatch")
+"""Rules that axe leaves out unless they are named."""
+
+
+@cache
+def options(*, contrast: bool) -> dict[str, Any]:
+    """`contrast` takes half of axe's time; `audit.py` measures it too."""
+    return {
+        "runOnly": {"type": "tag", "values": LEVELS},
+        "resultTypes": ["violations"],
+        "rules": {name: {"enabled": True} for name in MORE} | {"color-contrast": {"enabled": contrast}},
+    }
+
+
+def with_axe(context: BrowserContext) -> None:
+    """Every page that is opened from here on has axe."""
+    context.add_init_script(Axe().axe_script)
+
+
+def violations(page: Page, *, contrast: bool = False) -> list[str]:
+    """What axe finds wrong with the page as it is, a line for each element. The page has been opened `with_axe`."""
+    found = page.evaluate("options => axe.run(document, options)", options(contrast=contrast))
+    return [
+        f"{rule['id']} ({rule['impact']}): {node['html'][:160]}"
+        for rule in found["violations"]
+        for node in rule["nodes"]
+    ]

@@ -1,0 +1,65 @@
+"""The command palette: what it finds for whom."""
+
+import pytest
+from django.test import Client
+
+from apps.accounts.models import User
+from apps.capabilities.catalog.versions import capability_create
+from apps.chat.models import Conversation
+from apps.chat.palette import palette
+from apps.memory.files.services import file_write
+from apps.memory.models import Status
+from apps.memory.notes.creation import memory_create
+from tests.capabilities.making import draft
+
+pytestmark = pytest.mark.django_db
+
+
+def found(user: User, query: str) -> dict[str, list[str]]:
+    return {group.title: [each.title for each in group.entries] for group in palette(user, query)}
+
+
+def test_without_words_it_shows_the_newest_and_what_can_be_done(alice: User) -> None:
+    Conversation.objects.create(user=alice, title="Bees")
+    groups = found(alice, "  ")
+    assert groups["Conversations"] == ["Bees"]
+    assert {"New conversation", "Review", "Switch theme"} <= {*groups["Go to"]}
+    assert "Admin" not in groups["Go to"]
+
+
+def test_it_finds_something_of_every_kind(alice: User) -> None:
+    Conversation.objects.create(user=alice, title="Honey harvest")
+    note = memory_create(user_id=alice.pk, content="The user sells honey on Saturdays")
+    file_write(user_id=alice.pk, path="/memories/honey/prices.md", text="A jar is 8 euros")
+    capability_create(user_id=alice.pk, name="honey_price", draft=draft())
+    groups = palette(alice, "honey")
+    assert found(alice, "honey") == {
+        "Conversations": ["Honey harvest"],
+        "Memories": ["You sell honey on Saturdays"],
+        "Files": ["honey/prices.md"],
+        "Capabilities": ["honey price"],
+    }
+    assert groups[1].entries[0].url == f"/memory/{note.pk}/"
+
+
+def test_a_beginning_is_enough_for_what_can_be_done(admin: User) -> None:
+    assert found(admin, "imp exp") == {"Go to": ["Import and export"]}
+    assert "Admin" in found(admin, "adm")["Go to"]
+
+
+def test_it_finds_nothing_of_anybody_else_nor_what_waits(alice: User, bob: User) -> None:
+    note = memory_create(user_id=alice.pk, content="Honey is stored in the cellar")
+    Conversation.objects.create(user=alice, title="Honey harvest")
+    assert found(bob, "honey") == {}
+    type(note).objects.for_user(alice).update(status=Status.PENDING)
+    assert "Memories" not in found(alice, "honey")
+
+
+def test_hostile_names_are_words(alice: User, client: Client) -> None:
+    client.force_login(alice)
+    Conversation.objects.create(user=alice, title="<script>alert(1)</script>" + "x" * 150)
+    page = client.get("/palette/", {"q": "<script>"}).content.decode()
+    assert "&lt;script&gt;alert" in page
+    assert "<script>" not in page
+    assert client.get("/palette/", {"q": "y" * 60_000}).status_code == 200
+    assert client.get("/palette/", {"q": "\x00"}).status_code == 200
