@@ -32,6 +32,7 @@ def test_everything_is_reached_from_the_keyboard(
     expect(field).to_have_attribute("aria-activedescendant", option.get_attribute("id") or "?")
     page.keyboard.press("Enter")
     expect(page).to_have_url(f"{server.url}/memory/files/")
+    page.wait_for_load_state()  # from then on keys are heard
 
     page.keyboard.press("Control+k")
     expect(page.get_by_role("option").first).to_have_attribute("aria-selected", "true")
