@@ -23,6 +23,7 @@ from tests.peers.prepared import prepared
 from tests.waiting import PATIENCE, eventually
 
 LISTENING = "0A"
+FIGURES = "figures-for-the-test"
 pytestmark = pytest.mark.long
 
 
@@ -44,6 +45,7 @@ def served(tmp_path_factory: pytest.TempPathFactory, peer: AnthropicServer) -> I
         "IZZY_PORT": str(port),
         "IZZY_WEB_PROCESSES": "2",
         "IZZY_DRAIN_SECONDS": str(int(PATIENCE)),
+        "IZZY_METRICS_TOKEN": FIGURES,
         "ANTHROPIC_BASE_URL": peer.url,
     }
     with (folder / "server.log").open("ab") as log:
@@ -119,14 +121,26 @@ def mcp_session(served: Served) -> str:
     return session
 
 
+def counted(served: Served) -> float:
+    """Requests to /mcp that the figures of all processes have."""
+    headers = {"Authorization": f"Bearer {FIGURES}"}
+    address = f"http://127.0.0.1:{served.port}/metrics"
+    lines = httpx.get(address, headers=headers, timeout=PATIENCE).text.splitlines()
+    mcp = [line for line in lines if line.startswith("izzy_requests_total{") and 'route="mcp"' in line]
+    return sum(float(line.rpartition(" ")[2]) for line in mcp)
+
+
 def test_a_session_of_mcp_is_found_by_whichever_process_takes_the_connection(served: Served) -> None:
     eventually(lambda: listening(served) == 2)
-    session = mcp_session(served)
+    before, session = counted(served), mcp_session(served)
     for number in range(2, 18):  # all of them at the process that has the session: one in 65,000
         answer = mcp(served, {"id": number, "method": "tools/list"}, session)
         assert answer.status_code == 200, answer.text
         assert "memory_search" in answer.text
         assert mcp(served, {"id": number, "method": "ping"}, session, "izzy_no").status_code == 401
+    eventually(
+        lambda: counted(served) - before == 2 + 2 * 16
+    )  # each once, also where another process answered it
 
 
 def test_a_session_of_mcp_whose_process_has_gone_is_unknown_and_another_begins(served: Served) -> None:

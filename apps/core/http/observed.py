@@ -37,6 +37,11 @@ def route_found(route: str) -> None:
         known[:] = [route]
 
 
+def passed_on() -> None:
+    """The request at hand is answered by another web process, which counts it: here it is none."""
+    route_found("")
+
+
 class Observed:
     """An ASGI application whose requests and sockets have ids, figures and spans."""
 
@@ -110,6 +115,9 @@ class _Exchange:
 
     def _ended(self, method: str, traced: Span) -> None:
         route = self.route[0] if self.route else UNMATCHED
+        if not route:  # passed on
+            traced.name(method)
+            return
         status = str(self.status)
         REQUESTS.add(method, route, status)
         SECONDS.observe(self.seconds, method, route)

@@ -10,6 +10,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from apps.core.http.edge import ABORT
+from apps.core.http.observed import passed_on
 
 SILENCE_SECONDS = 3600.0
 OF_A_CONNECTION = frozenset({b"connection", b"keep-alive", b"transfer-encoding", b"upgrade"})
@@ -76,6 +77,7 @@ async def _relay(
         try:
             told = [pair for pair in answer.headers.raw if pair[0].lower() not in OF_A_CONNECTION]
             started = True
+            passed_on()
             start = {"type": "http.response.start", "status": answer.status_code, "headers": told}
             await send(start)
             async for piece in answer.aiter_raw():
