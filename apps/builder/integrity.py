@@ -12,19 +12,14 @@ from apps.builder.builds.ending import build_end
 from apps.builder.models import OPEN_STATES, Build, BuilderMessage, DialogueMessage, Follower, State
 from apps.capabilities.catalog.lifecycle import capability_fail
 from apps.capabilities.models import Capability, Status
-from apps.core.integrity import Check, Finding, disposable, integrity_checks, row_name
+from apps.core.integrity import Check, Finding, disposable, integrity_checks, row_name, rows_of
 
 REASON = "Izzy lost what it needed to go on with this. Try again."
 NOT_BUILT = "Nothing builds it any more. Try again."
 
 
-def _rows(model: Any, user_id: UUID | None) -> "QuerySet[Any]":
-    rows: QuerySet[Any] = model._base_manager.all()
-    return rows.filter(user_id=user_id) if user_id else rows
-
-
 def _find(user_id: UUID | None) -> Iterator[Finding]:
-    builds = _rows(Build, user_id)
+    builds = rows_of(Build, user_id)
     open_builds = builds.filter(state__in=OPEN_STATES)
     yield from _findings(
         open_builds.exclude(ended_at=None),
@@ -72,7 +67,7 @@ def _find(user_id: UUID | None) -> Iterator[Finding]:
 
 def _around(user_id: UUID | None) -> Iterator[Finding]:
     """Who follows builds, and what they build."""
-    told = _rows(Follower, user_id).filter(told__gt=F("build__messages_count"))
+    told = rows_of(Follower, user_id).filter(told__gt=F("build__messages_count"))
     for key, owner in told.order_by().values_list("pk", "user_id"):
         yield Finding(
             about=row_name(Follower, key),
@@ -82,7 +77,7 @@ def _around(user_id: UUID | None) -> Iterator[Finding]:
             subject=("told", key),
         )
     busy = Build._base_manager.filter(capability=OuterRef("pk"), state__in=OPEN_STATES)
-    idle = _rows(Capability, user_id).filter(~Exists(busy), status=Status.BUILDING)
+    idle = rows_of(Capability, user_id).filter(~Exists(busy), status=Status.BUILDING)
     for key, owner in idle.order_by().values_list("pk", "user_id"):
         yield Finding(
             about=row_name(Capability, key),

@@ -3,12 +3,11 @@ should hold of them."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import Any
 from uuid import UUID
 
 from django.core.files.storage import storages
 from django.db import transaction
-from django.db.models import F, Q, QuerySet
+from django.db.models import F, Q
 
 from apps.capabilities.catalog.files import (
     FILES,
@@ -22,16 +21,20 @@ from apps.capabilities.catalog.matching import capability_document
 from apps.capabilities.models import Capability, CapabilityVersion, Status
 from apps.capabilities.sandbox.layers.store import layer_owners, layers_name, layers_remove
 from apps.core.db.writing import writing_for
-from apps.core.integrity import Check, Finding, disposable, integrity_checks, row_name, users_each
+from apps.core.integrity import (
+    Check,
+    Finding,
+    disposable,
+    integrity_checks,
+    keys_of,
+    row_name,
+    rows_of,
+    users_each,
+)
 from apps.search.documents import Document, Source
 from apps.search.integrity import Indexed, indexed
 
 AT_ONCE = 200
-
-
-def _rows(model: Any, user_id: UUID | None) -> "QuerySet[Any]":
-    rows: QuerySet[Any] = model._base_manager.all()
-    return rows.filter(user_id=user_id) if user_id else rows
 
 
 def _ids(user_id: UUID) -> Iterator[UUID]:
@@ -46,17 +49,17 @@ def _documents(user_id: UUID, ids: Sequence[UUID]) -> dict[UUID, list[Document]]
 
 def _versions(user_id: UUID | None) -> Iterator[Finding]:
     """Whether each capability is what its current version is."""
-    rows = _rows(Capability, user_id)
+    rows = rows_of(Capability, user_id)
     strange = Q(current__isnull=False) & ~Q(current__capability=F("pk"))
     differs = Q(current__isnull=False) & ~Q(path=F("current__path"))
-    for key, owner in _keys(rows.filter(strange)):
+    for key, owner in keys_of(rows.filter(strange)):
         yield Finding(
             about=row_name(Capability, key),
             message="Its current version is another capability's.",
             advice="Choose one of its versions on its page.",
             user_id=owner,
         )
-    for key, owner in _keys(rows.filter(differs).exclude(strange)):
+    for key, owner in keys_of(rows.filter(differs).exclude(strange)):
         yield Finding(
             about=row_name(Capability, key),
             message="Its folder is not that of its current version.",
@@ -64,7 +67,7 @@ def _versions(user_id: UUID | None) -> Iterator[Finding]:
             user_id=owner,
             subject=("path", key),
         )
-    for key, owner in _keys(rows.filter(current=None, status=Status.ACTIVE)):
+    for key, owner in keys_of(rows.filter(current=None, status=Status.ACTIVE)):
         yield Finding(
             about=row_name(Capability, key),
             message="It is active, and has no version that could run.",
@@ -72,10 +75,6 @@ def _versions(user_id: UUID | None) -> Iterator[Finding]:
             user_id=owner,
             subject=("none", key),
         )
-
-
-def _keys(rows: "QuerySet[Any]") -> Iterator[tuple[UUID, UUID]]:
-    return rows.order_by().values_list("pk", "user_id").iterator(AT_ONCE)
 
 
 def _versions_fix(findings: Sequence[Finding]) -> None:
@@ -95,7 +94,7 @@ def _versions_fix(findings: Sequence[Finding]) -> None:
 
 def _files(user_id: UUID | None) -> Iterator[Finding]:
     """The files of versions against their checksums."""
-    rows = _rows(CapabilityVersion, user_id).order_by()
+    rows = rows_of(CapabilityVersion, user_id).order_by()
     for version in rows.only("user_id", "path", "checksums", "checksum").iterator(AT_ONCE):
         for file in FILES:
             try:

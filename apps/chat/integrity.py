@@ -3,11 +3,10 @@ should hold of messages."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 from uuid import UUID
 
 from django.db import models, transaction
-from django.db.models import Count, Exists, F, Max, OuterRef, Q, QuerySet
+from django.db.models import Count, Exists, F, Max, OuterRef, Q
 from django.utils import timezone
 
 from apps.agent.models import ToolCall, ToolGrant
@@ -25,7 +24,7 @@ from apps.chat.models import (
     TurnStatus,
 )
 from apps.chat.turns.store import turn_close
-from apps.core.integrity import Check, Finding, disposable, integrity_checks, row_name
+from apps.core.integrity import Check, Finding, disposable, integrity_checks, keys_of, row_name, rows_of
 from apps.memory.capture.windows import conversation_withdraw
 from apps.memory.models import CaptureWindow, MemoryUse, NoteHandle, WindowState
 from apps.search.documents import Document, Source
@@ -60,25 +59,16 @@ def _documents(message: Message) -> list[Document] | None:
     return [document_of(message)] if message.indexed else None
 
 
-def _rows(model: Any, user_id: UUID | None) -> "QuerySet[Any]":
-    rows: QuerySet[Any] = model._base_manager.all()
-    return rows.filter(user_id=user_id) if user_id else rows
-
-
-def _keys(rows: "QuerySet[Any]") -> Keys:
-    return rows.order_by().values_list("pk", "user_id").iterator(AT_ONCE)
-
-
 def _numbers(user_id: UUID | None) -> Iterator[Finding]:
     """Counters of conversations, below which a new message or event could not be stored."""
     newest = Message._base_manager.filter(conversation=OuterRef("pk")).order_by("-position")
     events = TurnEvent.objects.filter(conversation=OuterRef("pk")).order_by("-last_seq")
-    rows = _rows(Conversation, user_id).annotate(
+    rows = rows_of(Conversation, user_id).annotate(
         newest=models.Subquery(newest.values("position")[:1]),
         logged=models.Subquery(events.values("last_seq")[:1]),
     )
     low = Q(newest__gt=F("last_position")) | Q(logged__gt=F("last_seq")) | Q(logged__gt=F("stored_seq"))
-    for key, owner in _keys(rows.filter(low | Q(stored_seq__gt=F("last_seq")))):
+    for key, owner in keys_of(rows.filter(low | Q(stored_seq__gt=F("last_seq")))):
         yield Finding(
             about=row_name(Conversation, key),
             message="It counts fewer messages or events than it has: no new one could be stored.",
@@ -105,21 +95,21 @@ def _numbers_fix(findings: Sequence[Finding]) -> None:
 
 
 def _turns(user_id: UUID | None) -> Iterator[Finding]:
-    rows = _rows(Turn, user_id)
+    rows = rows_of(Turn, user_id)
     opening = Message._base_manager.filter(
         turn=OuterRef("pk"), role=Role.USER, kind__in=[MessageKind.TEXT, MessageKind.NOTICE]
     )
-    for key, owner in _keys(rows.filter(~Exists(opening), state__in=OPEN_STATES)):
+    for key, owner in keys_of(rows.filter(~Exists(opening), state__in=OPEN_STATES)):
         yield _turn(key, owner, "It is open, and the message that it answers is gone.", "mute")
     calls = ToolCall._base_manager.filter(turn_id=OuterRef("pk")).exclude(state=ToolCall.State.DONE)
-    for key, owner in _keys(rows.filter(Exists(calls)).exclude(state__in=OPEN_STATES)):
+    for key, owner in keys_of(rows.filter(Exists(calls)).exclude(state__in=OPEN_STATES)):
         yield _turn(key, owner, "It has ended, and tool calls of it have not.", "calls")
     asked = calls.filter(state=ToolCall.State.WAITING)
     decided = ToolCall._base_manager.filter(turn_id=OuterRef("pk"))
     waiting = rows.filter(state=TurnStatus.WAITING).filter(~Exists(asked), ~Exists(decided))
-    for key, owner in _keys(waiting):
+    for key, owner in keys_of(waiting):
         yield _turn(key, owner, "It waits for the user, and nothing is asked.", "mute")
-    for key, owner in _keys(rows.filter(ended_at=None).exclude(state__in=OPEN_STATES)):
+    for key, owner in keys_of(rows.filter(ended_at=None).exclude(state__in=OPEN_STATES)):
         yield _turn(key, owner, "It has ended, and no time says when.", "time")
     several = rows.filter(state=TurnStatus.RUNNING).order_by().values("conversation_id", "user_id")
     for row in several.annotate(number=Count("pk")).filter(number__gt=1):
@@ -168,7 +158,7 @@ def _turns_fix(findings: Sequence[Finding]) -> None:
 
 def _histories(user_id: UUID | None) -> Iterator[Finding]:
     """What the model gets of ended turns: blocks that can be read, and a result for each call."""
-    rows = _rows(Message, user_id).exclude(turn__state__in=OPEN_STATES)
+    rows = rows_of(Message, user_id).exclude(turn__state__in=OPEN_STATES)
     columns = ("pk", "user_id", "turn_id", "blocks")
     asked: set[str] = set()
     readable = True
@@ -213,20 +203,22 @@ def _orphans(user_id: UUID | None) -> Iterator[Finding]:
     """Rows that other apps keep by the id of a conversation or turn, and that go with it."""
     there = Conversation._base_manager.filter(pk=OuterRef("conversation_id"))
     for model in (NoteHandle, MemoryUse, ToolGrant, Follower):
-        lost = _rows(model, user_id).filter(~Exists(there), conversation_id__isnull=False)
-        for key, owner in _keys(lost):
+        lost = rows_of(model, user_id).filter(~Exists(there), conversation_id__isnull=False)
+        for key, owner in keys_of(lost):
             yield _orphan(
                 model, key, owner, "The conversation that it belongs to is gone.", "Removes it."
             )
     of_turns = Turn._base_manager.filter(pk=OuterRef("turn_id"))
     of_builds = Build._base_manager.filter(pk=OuterRef("turn_id"))
-    calls = _rows(ToolCall, user_id).filter(~Exists(of_turns), ~Exists(of_builds), turn_id__isnull=False)
-    for key, owner in _keys(calls):
+    calls = rows_of(ToolCall, user_id).filter(
+        ~Exists(of_turns), ~Exists(of_builds), turn_id__isnull=False
+    )
+    for key, owner in keys_of(calls):
         yield _orphan(
             ToolCall, key, owner, "The turn or build that it belongs to is gone.", "Removes it."
         )
-    windows = _rows(CaptureWindow, user_id).filter(~Exists(there), state=WindowState.WAITING)
-    for key, owner in _keys(windows):
+    windows = rows_of(CaptureWindow, user_id).filter(~Exists(there), state=WindowState.WAITING)
+    for key, owner in keys_of(windows):
         message = "It waits to be read, and its conversation is gone."
         yield _orphan(CaptureWindow, key, owner, message, "Withdraws it.")
 

@@ -14,8 +14,9 @@ from apps.core.db.writing import precompute
 from apps.core.ids import parse_id
 from apps.core.text import estimate_tokens
 from apps.gateway.models import ClientSession
-from apps.memory.models import Status, Trust
+from apps.memory.models import Status, Trust, UsedIn
 from apps.memory.notes.selectors import memories_by_id
+from apps.memory.notes.uses import uses_record
 from apps.memory.recall.block import (
     BUDGET_TOKENS,
     NOTE_TOKENS,
@@ -29,7 +30,6 @@ from apps.memory.recall.block import (
 from apps.memory.recall.injection import (
     reasons_of,
     still_shown,
-    surfaced_record,
     unread_words,
     worth_bringing_up,
 )
@@ -87,7 +87,8 @@ def block_for(
         )
     surfaced = compose(items, standing, now=now, budget=BUDGET_TOKENS - ELEMENT_TOKENS)
     if record:
-        surfaced_record(
+        uses_record(
+            used_in=UsedIn.SURFACED,
             user_id=user_id,
             reasons=reasons_of(surfaced),
             question=recent_texts[-1] if recent_texts else "",

@@ -15,6 +15,7 @@ from apps.core.integrity import (
     Finding,
     disposable,
     integrity_checks,
+    keys_of,
     owner_of,
     per_user,
     row_name,
@@ -120,7 +121,7 @@ def _derived_fix(findings: Sequence[Finding]) -> None:
 def _windows(user_id: UUID | None) -> Iterator[Finding]:
     rows = CaptureWindow.objects.for_user(user_id) if user_id else CaptureWindow.objects.unscoped()
     wordy = ~Q(segments=[]) | ~Q(shown=[])
-    for key, owner in _keys(rows.exclude(state__in=UNREAD).filter(wordy)):
+    for key, owner in keys_of(rows.exclude(state__in=UNREAD).filter(wordy)):
         yield Finding(
             about=row_name(CaptureWindow, key),
             message="It was read or withdrawn, and still holds words.",
@@ -128,7 +129,7 @@ def _windows(user_id: UUID | None) -> Iterator[Finding]:
             user_id=owner,
             subject=("words", key),
         )
-    for key, owner in _keys(rows.filter(state=WindowState.WAITING, segments=[])):
+    for key, owner in keys_of(rows.filter(state=WindowState.WAITING, segments=[])):
         yield Finding(
             about=row_name(CaptureWindow, key),
             message="It waits to be read, and there is nothing in it.",
@@ -137,7 +138,7 @@ def _windows(user_id: UUID | None) -> Iterator[Finding]:
             subject=("empty", key),
         )
     far = timezone.now() + LONG_AHEAD
-    for key, owner in _keys(rows.filter(state=WindowState.WAITING, due_at__gt=far)):
+    for key, owner in keys_of(rows.filter(state=WindowState.WAITING, due_at__gt=far)):
         yield Finding(
             about=row_name(CaptureWindow, key),
             message="It is to be read only long after now: the clock was set back.",
@@ -146,7 +147,7 @@ def _windows(user_id: UUID | None) -> Iterator[Finding]:
             subject=("due", key),
         )
     notes = Memory.objects.for_user(user_id) if user_id else Memory.objects.unscoped()
-    for key, owner in _keys(notes.exclude(occasions_wait="").filter(occasions_due__gt=far)):
+    for key, owner in keys_of(notes.exclude(occasions_wait="").filter(occasions_due__gt=far)):
         yield Finding(
             about=row_name(Memory, key),
             message="Its occasions are to be looked at only long after now: the clock was set back.",
@@ -154,10 +155,6 @@ def _windows(user_id: UUID | None) -> Iterator[Finding]:
             user_id=owner,
             subject=("occasions", key),
         )
-
-
-def _keys(rows: "QuerySet[Any]") -> Iterator[tuple[UUID, UUID]]:
-    return rows.order_by().values_list("pk", "user_id").iterator(AT_ONCE)
 
 
 @transaction.atomic
@@ -181,7 +178,7 @@ def _windows_fix(findings: Sequence[Finding]) -> None:
 def _uploads(user_id: UUID | None) -> Iterator[Finding]:
     """Imports that wait against the files that lie for them."""
     imports = Import.objects.for_user(user_id) if user_id else Import.objects.unscoped()
-    for key, owner in _keys(imports.filter(state__in=OPEN_IMPORTS)):
+    for key, owner in keys_of(imports.filter(state__in=OPEN_IMPORTS)):
         if not upload_exists(key):
             yield Finding(
                 about=row_name(Import, key),

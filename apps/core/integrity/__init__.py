@@ -17,6 +17,7 @@ from apps.core.db.writing import one_view
 from apps.core.registries import Registry
 
 USERS_AT_ONCE = 500
+ROWS_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +56,17 @@ integrity_checks: Registry[Check] = Registry()
 
 disposable: set[str] = set()
 """Labels (`chat.TurnEvent`) of models whose rows are worth nothing once the row that they belong to is gone."""
+
+
+def rows_of(model: type[models.Model], user_id: UUID | None) -> models.QuerySet[Any]:
+    """The user's rows of a model, everybody's with None; what a manager would hide is among them."""
+    rows: models.QuerySet[Any] = model._base_manager.all()
+    return rows.filter(user_id=user_id) if user_id else rows
+
+
+def keys_of(rows: models.QuerySet[Any]) -> Iterator[tuple[UUID, UUID]]:
+    """Ids of rows with those of their users, in no order."""
+    return rows.order_by().values_list("pk", "user_id").iterator(ROWS_AT_ONCE)
 
 
 def checks() -> list[tuple[str, Check]]:

@@ -22,7 +22,6 @@ from apps.core.text import clean_text, truncated
 from apps.memory.files.selectors import file_at, files_in
 from apps.memory.files.texts import ROOT, clean_path
 from apps.memory.models import Memory, MemoryFile, Status, Trust, UsedIn
-from apps.memory.notes.changes import access_record
 from apps.memory.notes.selectors import memory_get
 from apps.memory.notes.uses import uses_record
 from apps.memory.recall.searching import context_for
@@ -85,7 +84,6 @@ def resource_read(user_id: UUID, uri: str) -> list[TextResourceContents]:
         note = memory_get(user_id, parse_id(uri.removeprefix(NOTES)))
         if note.status != Status.ACTIVE:
             raise NotFound("There is no note with this id.")
-        access_record(user_id=user_id, memory_ids=[note.pk])
         uses_record(user_id=user_id, reasons={note.pk: ""}, used_in=UsedIn.READ)
         return [_contents(uri, _marked(note.content, note.trust), MARKDOWN)]
     if uri.startswith(f"{FILES}/"):

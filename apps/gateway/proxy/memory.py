@@ -24,8 +24,9 @@ from apps.gateway.proxy.body import MessagesBody
 from apps.gateway.proxy.words import holds_others_words, last_typed, recent_texts, typed_text
 from apps.gateway.sessions import session_for
 from apps.gateway.surfacing import Block, block_for
+from apps.memory.models import UsedIn
 from apps.memory.notes.selectors import note_texts
-from apps.memory.recall.injection import surfaced_record
+from apps.memory.notes.uses import uses_record
 
 SESSION_HEADERS = ((b"x-izzy-session", ""), (b"x-claude-code-session-id", "claude-code"))
 """Headers that name a session, and the program whose they are."""
@@ -135,7 +136,8 @@ def turn_store(plan: Plan, block: Block | None) -> None:
     session, now = plan.session, timezone.now()
     if block is not None:
         plan.shown = [*plan.shown, *block.shown]
-        surfaced_record(
+        uses_record(
+            used_in=UsedIn.SURFACED,
             user_id=plan.token.user_id,
             reasons=block.reasons,
             question=plan.texts[-1] if plan.texts else "",

@@ -7,6 +7,7 @@ from uuid import UUID
 from django.core.cache import cache
 from django.db import transaction
 from django.db.models import F
+from django.utils import timezone
 
 from apps.core.text import truncated
 from apps.memory.models import Memory, MemoryUse, UsedIn
@@ -28,7 +29,7 @@ def uses_record(
     conversation_id: UUID | None = None,
     message_id: UUID | None = None,
 ) -> None:
-    """Keep that these notes (id -> why, a sentence) came up beside a question. What a search found counts as no use.
+    """Keep that these notes (id -> why, a sentence) were read beside a question. What a search found counts as no use.
 
     A note that is gone meanwhile is passed over.
     """
@@ -50,8 +51,8 @@ def uses_record(
         for key, why in reasons.items()
         if key in there
     )
-    if used_in != UsedIn.SEARCHED:
-        notes.update(use_count=F("use_count") + 1)
+    used = {"use_count": F("use_count") + 1} if used_in != UsedIn.SEARCHED else {}
+    notes.update(access_count=F("access_count") + 1, last_accessed=timezone.now(), **used)
     kept: dict[UUID, int] = {}
     surplus = []
     rows = MemoryUse.objects.owned_by(user_id).filter(memory_id__in=there).order_by("-id")

@@ -14,7 +14,6 @@ from apps.core.db.writing import precompute
 from apps.core.ids import parse_id
 from apps.core.text import estimate_tokens
 from apps.memory.models import CaptureWindow, Status, Trust, UsedIn, WindowState
-from apps.memory.notes.changes import access_record
 from apps.memory.notes.selectors import memories_by_id, note_texts, standing_notes
 from apps.memory.notes.uses import uses_record
 from apps.memory.similarity import NOTES
@@ -75,8 +74,9 @@ def surface(
     if not items and not standing:
         return Surfaced()
     surfaced = composed_in(user_id, conversation_id, items, first=standing, now=now)
-    surfaced_record(
+    uses_record(
         user_id=user_id,
+        used_in=UsedIn.SURFACED,
         reasons=reasons_of(surfaced),
         question=recent_texts[-1] if recent_texts else "",
         conversation_id=conversation_id,
@@ -137,26 +137,6 @@ def unread_words(
 def reasons_of(surfaced: Surfaced) -> dict[UUID, str]:
     """By note that was brought up, the sentence that says why."""
     return {item.id: item.reason for item in surfaced.items if isinstance(item, SurfacedNote)}
-
-
-def surfaced_record(
-    *,
-    user_id: UUID,
-    reasons: Mapping[UUID, str],
-    question: str,
-    conversation_id: UUID | None = None,
-    message_id: UUID | None = None,
-) -> None:
-    """Keeps that these notes were brought up beside a question, and why."""
-    access_record(user_id=user_id, memory_ids=reasons)
-    uses_record(
-        user_id=user_id,
-        reasons=reasons,
-        used_in=UsedIn.SURFACED,
-        question=question,
-        conversation_id=conversation_id,
-        message_id=message_id,
-    )
 
 
 def still_shown(

@@ -110,8 +110,9 @@ def memory_search(context: ToolContext, arguments: Search) -> ToolOutput:
         found.sort(key=lambda item: -item["score"])
     found = [item for item in found if item["score"] >= arguments.threshold][:top_k]
     shown = [parse_id(item["note_id"]) for item in found if item["note_id"]]
-    access_record(user_id=user_id, memory_ids=shown)
-    if shown and found[0]["note_id"] and found[0]["score"] >= THRESHOLD:
+    is_used = bool(shown and found[0]["note_id"] and found[0]["score"] >= THRESHOLD)
+    access_record(user_id=user_id, memory_ids=shown[is_used:])
+    if is_used:
         uses_record(
             user_id=user_id,
             reasons={shown[0]: found[0]["reason"]},
