@@ -25,6 +25,7 @@ from .models import (
     MemoryFile,
     MemoryFileRevision,
     MemoryRevision,
+    MemorySummary,
     MemoryUse,
     NoteHandle,
     Origin,
@@ -147,6 +148,14 @@ class NoteHandleAdmin(ReadOnlyAdmin):
     list_select_related = ("user",)
     search_fields = ("conversation_id", "user__username")
     ordering = ("-pk",)
+
+
+@admin.register(MemorySummary)
+class MemorySummaryAdmin(ReadOnlyAdmin):
+    list_display = ("user", "made_at", "due_at")
+    list_select_related = ("user",)
+    search_fields = ("user__username",)
+    heavy_fields = ("figures", "tags", "categories")
 
 
 @admin.register(DecayCycle)

@@ -22,8 +22,9 @@ class MemoryConfig(AppConfig):
         from .notes.changes import user_forget
         from .notes.joining import superseded_due
         from .notes.selectors import memory_stats
-        from .pages.quality import memory_quality
         from .purge import PURGING, deleted_purge, interrupted_resume
+        from .quality import memory_quality
+        from .summary import keeping
         from .transfer import groups, running, storage
         from .transfer.jobs import imports_open
         from .transfer.records import readers_load
@@ -42,6 +43,7 @@ class MemoryConfig(AppConfig):
         register_sweep("memory_deleted_purge", deleted_purge, every=timedelta(hours=1))
         register_sweep("memory_purge_resume", interrupted_resume, every=timedelta(hours=1))
         register_sweep("memory_superseded", superseded_due, every=timedelta(minutes=10))
+        register_sweep("memory_summaries", keeping.sweep, every=keeping.SWEEP_EVERY)
         register_sweep("imports", running.sweep, every=running.SWEEP_EVERY)
         register_sweep("imports: uploads", storage.uploads_prune, every=timedelta(hours=1))
         named_files.register("imports", storage.uploads_named)

@@ -56,6 +56,7 @@ from .models import (
     Relation,
     Status,
 )
+from .summary.keeping import summary_forget
 
 logger = logging.getLogger(__name__)
 
@@ -313,7 +314,12 @@ def receipt_get(user_id: UUID, receipt_id: UUID) -> PurgeReceipt:
     return receipt
 
 
+def _clear(trace: Trace, hits: Hits) -> None:
+    windows_scrub(trace, hits)
+    summary_forget(trace.user_id)
+
+
 PURGING = PurgePart(
-    clear=windows_scrub,
+    clear=_clear,
     counts={"memory.links": lambda trace: edges_of(trace.user_id, trace.ids).count()},
 )

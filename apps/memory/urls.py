@@ -2,12 +2,28 @@
 
 from django.urls import path
 
-from .pages import bulk, done, files, graph, notes, one, purges, quality, review, timeline, transfer
+from .pages import (
+    bulk,
+    done,
+    files,
+    graph,
+    notes,
+    one,
+    overview,
+    purges,
+    quality,
+    review,
+    timeline,
+    transfer,
+)
 
 app_name = "memory"
 
 urlpatterns = [
-    path("memory/", notes.memories, name="list"),
+    path("memory/", overview.overview, name="overview"),
+    path("memory/browse/", notes.memories, name="list"),
+    path("memory/renew/", overview.renew, name="renew"),
+    path("memory/passages/", overview.passages, name="passages"),
     path("memory/tags/", notes.tags, name="tags"),
     path("memory/new/", notes.create, name="create"),
     path("memory/passages/retry/", notes.retry, name="capture-retry"),

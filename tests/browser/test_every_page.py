@@ -35,7 +35,7 @@ call_command("demo", user.username)
 print("IDS", json.dumps({{name: str(getattr(hers, name)) for name in hers.__dataclass_fields__ if name != "owner"}}))
 """
 LOOKS: dict[str, list[str]] = {
-    "memory/": ["?q=shellfish", "?status=deleted", "?as_of=2031-05-01"],
+    "memory/browse/": ["?q=shellfish", "?status=deleted", "?as_of=2031-05-01"],
     "memory/<str:memory_id>/": ["?edit", "?history=all"],
     "memory/timeline/": ["?what=changed", "?day=2020-01-01"],
     "memory/graph/": ["?note={note}", "?q=shellfish"],

@@ -147,7 +147,7 @@ def test_the_filters_of_the_memories_fold_away_on_a_phone(
     page.get_by_label("Note").fill("The piano tuner is called Ferdinand.")
     page.get_by_role("button", name="Remember this").click()
     expect(page.locator(".note")).to_be_visible()
-    page.goto(f"{server.url}/memory/?kind=decision")
+    page.goto(f"{server.url}/memory/browse/?kind=decision")
     kinds = page.get_by_role("combobox", name="Kind")
     expect(kinds).to_be_hidden()
     page.get_by_text("Filters and order, 1 set").locator("..").click()
@@ -327,7 +327,7 @@ def test_markup_in_notes_titles_and_names_is_inert(
     expect(page.locator(".review").first).to_contain_text("<script>")
     page.get_by_role("button", name="Accept", exact=True).click()
     expect(page.locator(".review-done")).to_be_visible()
-    for path in ("/memory/review/", "/memory/", "/memory/?q=img", "/settings/", "/"):
+    for path in ("/memory/review/", "/memory/", "/memory/browse/?q=img", "/settings/", "/"):
         page.goto(server.url + path)
         page.wait_for_load_state("networkidle")
         assert page.evaluate("window.hacked") is None

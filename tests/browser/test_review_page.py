@@ -46,7 +46,7 @@ def test_notes_are_decided_on_by_keyboard(
     expect(page.get_by_text("Rejected “You play the cello.”.")).to_be_visible()
     page.get_by_role("button", name="Undo").last.click()
     expect(cards).to_have_count(2)
-    page.goto(server.url + "/memory/")
+    page.goto(server.url + "/memory/browse/")
     expect(page.locator(".note-text")).to_have_text(["You row on Fridays."])
 
 
@@ -65,7 +65,7 @@ def test_a_text_is_changed_before_it_is_accepted_on_a_phone(
     page.get_by_role("button", name="Reject ticked").click()
     expect(page.get_by_text("Rejected “You play the cello.”.")).to_be_visible()
     expect(page.get_by_role("button", name="Undo")).to_be_focused()
-    page.goto(server.url + "/memory/")
+    page.goto(server.url + "/memory/browse/")
     expect(page.locator(".note-text")).to_have_text(["I row on Saturdays."])
 
 
@@ -77,7 +77,7 @@ def test_ticked_notes_become_one(
     expect(page.get_by_text("3 ticked")).to_be_visible()
     page.get_by_role("button", name="Accept ticked").click()
     expect(page.get_by_text("and 1 more.")).to_be_visible()
-    page.goto(server.url + "/memory/")
+    page.goto(server.url + "/memory/browse/")
     for box in page.locator(".note-select input").all()[:2]:
         box.check()
     page.get_by_role("button", name="Merge…").click()
@@ -115,7 +115,7 @@ def test_many_are_put_away_and_brought_back_with_the_keyboard(
     page = queue(open_page, server, someone)
     page.get_by_role("button", name="Tick all").click()
     page.get_by_role("button", name="Accept ticked").click()
-    page.goto(server.url + "/memory/")
+    page.goto(server.url + "/memory/browse/")
     notes, undo = page.locator(".note"), page.get_by_role("button", name="Undo")
     place = notes.nth(2).bounding_box()
     boxes = page.locator(".note-select input")
@@ -129,14 +129,14 @@ def test_many_are_put_away_and_brought_back_with_the_keyboard(
     expect(page.get_by_text("Archived “")).to_be_visible()
     expect(undo).to_be_focused()
     expect(notes).to_have_count(1)
-    page.goto(server.url + "/memory/?status=archived")
+    page.goto(server.url + "/memory/browse/?status=archived")
     boxes.nth(0).focus()
     page.keyboard.press("Space")
     page.get_by_role("button", name="Tick all").press("Enter")
     page.locator(".note-bulk").get_by_role("button", name="Bring back").press("Enter")
-    expect(page).to_have_url(server.url + "/memory/?status=archived")
+    expect(page).to_have_url(server.url + "/memory/browse/?status=archived")
     expect(undo).to_be_focused()
-    page.goto(server.url + "/memory/")
+    page.goto(server.url + "/memory/browse/")
     expect(notes).to_have_count(3)
 
 
@@ -146,7 +146,7 @@ def test_a_note_is_edited_in_place_with_the_keyboard(
     page = queue(open_page, server, someone)
     page.get_by_role("button", name="Tick all").click()
     page.get_by_role("button", name="Accept ticked").click()
-    page.goto(server.url + "/memory/")
+    page.goto(server.url + "/memory/browse/")
     note, edit = page.locator(".note").first, page.get_by_role("button", name="Edit this memory").first
     edit.press("Enter")
     expect(note.get_by_label("Note")).to_be_focused()
@@ -169,7 +169,7 @@ def test_two_notes_of_ones_choice_are_linked(
     page = queue(open_page, server, someone)
     page.get_by_role("button", name="Tick all").click()
     page.get_by_role("button", name="Accept ticked").click()
-    page.goto(server.url + "/memory/")
+    page.goto(server.url + "/memory/browse/")
     page.locator(".note", has_text="cat").get_by_role("link", name="What is linked").click()
     page.get_by_role("searchbox", name="Find a memory to link it to").fill("cello")
     page.keyboard.press("Enter")

@@ -127,7 +127,7 @@ def test_every_page_comes_with_the_list(alice: User, bob: User, browser: Client)
     for number in range(41):
         make(alice, f"Plan {number}")
     make(bob, "Bob's plan")
-    for path in ("/memory/files/?page=2", "/settings/", "/memory/?q=tea"):
+    for path in ("/memory/files/?page=2", "/settings/", "/memory/browse/?q=tea"):
         page = browser.get(path).content.decode()
         assert page.count("data-conversation-row=") == 40, path
         assert "/conversations/?q=&amp;page=2" in page, (

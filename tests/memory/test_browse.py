@@ -25,7 +25,7 @@ def browser(alice: User, sign_in: SignIn) -> Client:
 
 
 def shown(client: Client, query: str = "") -> str:
-    answer = client.get(f"/memory/{query}")
+    answer = client.get(f"/memory/browse/{query}")
     assert answer.status_code == 200
     return answer.content.decode()
 
@@ -145,8 +145,8 @@ def test_pages_have_numbers_and_a_jump_that_keep_the_filters(alice: User, browse
     drafts = [{"content": f"Number {number}.", "kind": "fact"} for number in range(200)]
     memory_bulk_create(user_id=alice.pk, drafts=drafts)
     page = shown(browser, "?kind=fact&page=4")
-    assert 'aria-current="page" href="/memory/?kind=fact&amp;page=4"' in page
-    assert 'href="/memory/?kind=fact&amp;page=7"' in page
+    assert 'aria-current="page" href="/memory/browse/?kind=fact&amp;page=4"' in page
+    assert 'href="/memory/browse/?kind=fact&amp;page=7"' in page
     assert "91–120 of 200" in page
     assert re.search(r'<input type="hidden" name="kind" value="fact">', page)
     assert "Number 0." in shown(browser, "?kind=fact&page=7")

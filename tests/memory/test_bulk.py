@@ -99,7 +99,7 @@ def test_what_was_put_away_is_brought_back_by_the_dozen(
     do: str, state: str, browser: Client, alice: User, three: list[Memory]
 ) -> None:
     post(browser, do, three)
-    shown = browser.get(f"/memory/?status={state}").content.decode()
+    shown = browser.get(f"/memory/browse/?status={state}").content.decode()
     assert shown.count('name="notes"') == 3
     assert "Bring back</button>" in shown
     page = post(browser, "restore", three[:2], back=f"status={state}")
@@ -112,7 +112,7 @@ def test_what_was_put_away_is_brought_back_by_the_dozen(
 def test_the_list_keeps_its_filters(browser: Client, three: list[Memory]) -> None:
     data = {"do": "tag", "notes": [str(three[0].pk)], "tag": "x", "back": "tag=old&ordering=created_at"}
     answer = browser.post("/memory/ticked/", data)
-    assert answer["Location"] == "/memory/?tag=old&ordering=created_at"
+    assert answer["Location"] == "/memory/browse/?tag=old&ordering=created_at"
 
 
 def test_a_merge_is_undone(browser: Client, alice: User, three: list[Memory]) -> None:

@@ -80,8 +80,8 @@ def test_the_memories_page_says_what_waits(
 ) -> None:
     add(alice, talk("I live in Linz.", "Nice."))
     wanted = b"1 passage of your conversations waits to be read: no model is connected."
-    assert wanted in sign_in(alice).get("/memory/").content
-    assert b"to be read" not in sign_in(bob).get("/memory/").content
+    assert wanted in sign_in(alice).get("/memory/browse/").content
+    assert b"to be read" not in sign_in(bob).get("/memory/browse/").content
 
 
 # --- When a window is read --------------------------------------------------------------------------------------------

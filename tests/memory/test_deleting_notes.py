@@ -203,6 +203,7 @@ def test_no_table_of_memory_is_forgotten_by_the_purger() -> None:
         "NoteHandle",
         "CaptureWindow",
         "CaptureLease",
+        "MemorySummary",
         "Import",  # its file goes by `user_uploads_forget`
     }  # nothing but rows that go with their user
     assert names == {

@@ -48,8 +48,8 @@ def test_the_page_lists_files_and_what_can_be_brought_back(browser: Client, alic
 
 
 def test_notes_and_files_lead_to_each_other(browser: Client) -> None:
-    assert f'href="{PAGE}"' in shown(browser.get("/memory/"))
-    assert 'href="/memory/"' in shown(browser.get(PAGE))
+    assert f'href="{PAGE}"' in shown(browser.get("/memory/browse/"))
+    assert 'href="/memory/browse/"' in shown(browser.get(PAGE))
 
 
 def test_the_page_keeps_to_the_policy(browser: Client, alice: User) -> None:

@@ -26,7 +26,7 @@ from apps.memory.models import CaptureLease, Memory, MemoryRevision
 from apps.memory.notes.changes import memory_archive, memory_delete, memory_update
 from apps.memory.notes.creation import memory_bulk_create, memory_submit
 from apps.memory.notes.revisions import BY_ASSISTANT
-from apps.memory.pages.quality import memory_quality
+from apps.memory.quality import memory_quality
 from apps.search.documents import Document, Source
 from apps.search.services import documents_index
 from tests.chat.server import Server

@@ -154,7 +154,7 @@ def edit(browser: Client, made: Memory, **values: str) -> str:
 
 def test_the_card_and_the_form_say_who_made_them(alice: User, browser: Client, note: MakeNote) -> None:
     made, typed = note(alice, ALLERGY), note(alice, NO_KIND, occasions=MINE)
-    page = browser.get("/memory/").content.decode()
+    page = browser.get("/memory/browse/").content.decode()
     assert made.occasions[0] in page
     assert MINE[0] in page
     for row, by in ((made, "by Izzy"), (typed, "yours")):

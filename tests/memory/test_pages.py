@@ -15,7 +15,7 @@ from apps.memory.notes.selectors import memory_get, note_history
 from tests.memory.conftest import MakeNote, found
 
 SignIn = Callable[[User], Client]
-PAGE = "/memory/"
+PAGE = "/memory/browse/"
 HTMX = {"HX-Request": "true"}
 
 

@@ -16,7 +16,9 @@ from apps.memory.files.services import file_write
 from apps.memory.models import CaptureWindow, Memory
 from apps.memory.notes.changes import memory_archive, memory_delete, memory_update
 from apps.memory.notes.joining import edge_create
-from apps.memory.pages.quality import breakdown, duplicate_ids, duplicates, memory_quality, most_used
+from apps.memory.pages.quality import breakdown
+from apps.memory.quality import duplicate_ids, duplicates, memory_quality, most_used
+from apps.memory.summary.counting import counted
 from tests.memory.conftest import MakeNote
 
 pytestmark = pytest.mark.django_db
@@ -36,7 +38,7 @@ def test_what_is_said_twice_is_a_pair(alice: User, bob: User, note: MakeNote) ->
     note(bob, TWICE[0])
     assert memory_quality(alice.pk)["duplicates"] == 1
     assert memory_quality(bob.pk)["duplicates"] == 0
-    (pair,) = duplicates(alice.pk)
+    (pair,) = duplicates(alice.pk, duplicate_ids(alice.pk))
     assert (pair.one.pk, pair.two.pk) == (first.pk, second.pk)
     assert 0.85 <= pair.similarity <= 1
 
@@ -142,8 +144,8 @@ def test_the_page_says_what_there_is_and_each_line_leads_to_that_many_notes(
     note(alice, "Lives on the third floor", kind="fact")
     archived = note(alice, "Put aside", kind="fact")
     memory_archive(user_id=alice.pk, memory_id=archived.pk)
-    Memory.objects.for_user(alice).filter(pk=used.pk).update(access_count=7)
-    lines = {line.label: line for _, group in breakdown(alice.pk) for line in group}
+    Memory.objects.for_user(alice).filter(pk=used.pk).update(use_count=7)
+    lines = {line.label: line for _, group in breakdown(counted(alice.pk)[0]) for line in group}
     assert (lines["Preference"].count, lines["Preference"].percent) == (2, 100)
     assert (lines["Fact"].count, lines["Fact"].percent) == (1, 50)
     assert [found.pk for found in most_used(alice.pk)] == [used.pk]

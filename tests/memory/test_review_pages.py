@@ -203,7 +203,7 @@ def test_a_contradiction_is_settled_on_the_page(alice: User, browser: Client, no
     one, two = note(alice, "Eats no meat."), note(alice, "Loves steak.")
     edge = edge_create(user_id=alice.pk, source_id=two.pk, target_id=one.pk, relation="contradicts")
     assert "These cannot both be true" in shown(browser)
-    assert "It contradicts another memory" in shown(browser, "/memory/")
+    assert "It contradicts another memory" in shown(browser, "/memory/browse/")
     browser.post(url("settle", edge.pk), {"keep": str(one.pk)})
     assert fresh(two).status == Status.SUPERSEDED
     assert "cannot both be true" not in shown(browser)
@@ -211,7 +211,7 @@ def test_a_contradiction_is_settled_on_the_page(alice: User, browser: Client, no
 
 def test_ticked_notes_are_merged(alice: User, browser: Client, note: MakeNote) -> None:
     tea, green = note(alice, "Likes tea."), note(alice, "Drinks green tea.")
-    assert 'form="note-bulk"' in shown(browser, "/memory/")
+    assert 'form="note-bulk"' in shown(browser, "/memory/browse/")
     form = shown(browser, f"{url('merge')}?notes={tea.pk}&notes={green.pk}")
     assert "Likes tea.\nDrinks green tea.</textarea>" in form
     body = {"notes": [str(tea.pk), str(green.pk)], "content": "Likes green tea."}

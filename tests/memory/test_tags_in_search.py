@@ -74,7 +74,7 @@ def test_programs_find_a_note_by_its_tag_and_hear_which(
 
 def test_the_memories_page_finds_a_note_by_its_tag(alice: User, tagged: Memory, client: Client) -> None:
     client.force_login(alice)
-    page = client.get("/memory/", {"q": QUESTION}).content.decode()
+    page = client.get("/memory/browse/", {"q": QUESTION}).content.decode()
     assert "on Rottnest in the evening" in page
     assert "The router number" not in page
     assert "Tagged ‘Quokka’" in page

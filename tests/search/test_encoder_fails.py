@@ -95,7 +95,7 @@ def use_everything(user: User, program: Client, browser: Client) -> None:
         hits = post(program, "search", {"query": words}, 200)["results"]
         assert words.split()[-1] in hits[0]["text"], words
     assert "kitten" in post(program, "context", {"query": "adopted kitten"}, 200)["text"]
-    page = browser.get("/memory/", {"q": "train to Vienna"})
+    page = browser.get("/memory/browse/", {"q": "train to Vienna"})
     assert page.status_code == 200
     assert "The train to Vienna is late" in page.content.decode()
     for path in ("/memory/review/", f"/memory/graph/?note={note['id']}"):

@@ -157,10 +157,10 @@ def test_too_many_requests_are_429_with_the_time_to_wait(
     [
         "/settings/?x=%00",
         "/c/%00/",
-        "/memory/?q=%ED%A0%80",
-        "/memory/?q=%FF&page=abc",
+        "/memory/browse/?q=%ED%A0%80",
+        "/memory/browse/?q=%FF&page=abc",
         "/%FF/",
-        "/memory/?page=99999",
+        "/memory/browse/?page=99999",
     ],
 )
 def test_odd_addresses_are_no_server_errors(alice: User, path: str) -> None:

@@ -199,6 +199,7 @@ PLACES = (
         chat.conversation channel
         gateway.clientsession client key
         gateway.waitingcall client reach tool
+        memory.memorysummary categories tags
         chat.message speaker
         chat.turn client_id
         """,
@@ -234,6 +235,7 @@ WORDLESS = frozenset(
         memory.capturelease runner
         memory.import cursor error_code format reader runner
         memory.memory folded_content folded_tags
+        memory.memorysummary figures state
         memory.capturewindow error_code fingerprint memory_ids message_ids
         memory.purgereceipt message_ids places related_ids source_messages subject_ids
         gateway.proxyturn chain key reply_id

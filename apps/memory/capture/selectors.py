@@ -108,29 +108,32 @@ def passages(count: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class GivenUp:
-    """A passage that could not be read: its new words, when it was said, what went wrong."""
+class Passage:
+    """A passage that waits or could not be read: its new words, when it was said, what went wrong last."""
 
     conversation: UUID
     words: str
     when: datetime
     problem: str
+    due: datetime
+
+    @classmethod
+    def of(cls, row: CaptureWindow) -> "Passage":
+        """That of a window which has not been read."""
+        words = " ".join(segment["text"] for segment in row.segments if not segment["seen"])
+        return cls(row.conversation_id, words, row.created_at, row.error, row.due_at)
 
 
-def given_up(user_id: UUID, limit: int = 20) -> list[GivenUp]:
+def given_up(user_id: UUID, limit: int = 20) -> list[Passage]:
     """The newest passages that were given up."""
-    rows = (
-        CaptureWindow.objects.for_user(user_id).filter(state=WindowState.GAVE_UP).order_by("-id")[:limit]
-    )
-    return [
-        GivenUp(
-            row.conversation_id,
-            " ".join(segment["text"] for segment in row.segments if not segment["seen"]),
-            row.created_at,
-            row.error,
-        )
-        for row in rows
-    ]
+    rows = CaptureWindow.objects.for_user(user_id).filter(state=WindowState.GAVE_UP).order_by("-id")
+    return [Passage.of(row) for row in rows[:limit]]
+
+
+def waiting_windows(user_id: UUID) -> QuerySet[CaptureWindow]:
+    """The windows that are still to be read, in the order in which they are."""
+    rows = CaptureWindow.objects.for_user(user_id).filter(state=WindowState.WAITING)
+    return rows.order_by("due_at", "id")
 
 
 def capture_status(user_id: UUID) -> CaptureStatus:
@@ -138,7 +141,7 @@ def capture_status(user_id: UUID) -> CaptureStatus:
     now = timezone.now()
     rows = CaptureWindow.objects.for_user(user_id)
     tried = Q(state=WindowState.WAITING) & (Q(attempts__gt=0) | Q(delays__gt=0))
-    counts = rows.aggregate(
+    counts = rows.filter(state__in=[WindowState.WAITING, WindowState.GAVE_UP]).aggregate(
         waiting=Count("pk", filter=Q(state=WindowState.WAITING)),
         retrying=Count("pk", filter=tried),
         gave_up=Count("pk", filter=Q(state=WindowState.GAVE_UP)),

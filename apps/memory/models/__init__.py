@@ -30,6 +30,7 @@ from .notes import (
     MemoryRevision,
 )
 from .receipts import Purged, PurgeReceipt, PurgeState
+from .summary import MemorySummary
 from .uses import MemoryUse, UsedIn
 from .windows import CaptureLease, CaptureWindow, GateVerdict, WindowState
 
@@ -53,6 +54,7 @@ __all__ = [
     "MemoryFile",
     "MemoryFileRevision",
     "MemoryRevision",
+    "MemorySummary",
     "MemoryUse",
     "NoteHandle",
     "OccasionsBy",

@@ -118,6 +118,11 @@ class Memory(Owned):
         indexes = [
             models.Index(fields=["user", "-created_at", "-id"], name="memory_user_newest"),
             models.Index(
+                fields=["user", "status", "-created_at", "-id"],
+                name="memory_status_newest",
+                condition=models.Q(deleted_at__isnull=True),
+            ),
+            models.Index(
                 fields=["deleted_at"],
                 name="memory_deleted_at",
                 condition=models.Q(deleted_at__isnull=False),
@@ -140,8 +145,10 @@ class Memory(Owned):
             models.Index(
                 fields=["user", "id"], name="memory_pending", condition=models.Q(status="pending")
             ),
-            models.Index(
-                fields=["user"], name="memory_standing", condition=models.Q(category="standing")
+            models.Index(  # by as many columns as `memory_status_newest`, or SQLite takes that one
+                fields=["user", "status"],
+                name="memory_standing",
+                condition=models.Q(category="standing"),
             ),
             models.Index(
                 fields=["occasions_wait", "occasions_due"],

@@ -27,12 +27,12 @@ from apps.memory.notes.selectors import (
     memory_get,
     note_history,
     open_contradictions,
-    tag_counts,
     texts_at,
 )
 from apps.memory.notes.undoing import memory_restore, memory_undo
 from apps.memory.recall.searching import notes_search
 from apps.memory.similarity import NOTES
+from apps.memory.summary.keeping import tags_of
 from apps.search.causes import explained
 from apps.search.documents import Hit
 
@@ -148,12 +148,12 @@ TAGS_SHOWN = 300
 @require_GET
 def tags(request: SignedInRequest) -> HttpResponse:
     """The tags and categories with how many notes have each, for HTMX or as a page. The list of memories asks for them when
-    its reader does: they are counted then, from all notes."""
-    tags, categories = tag_counts(request.user.pk)
+    its reader does."""
+    tags, categories = tags_of(request.user.pk)
     context = {
         "nav": "memory",
-        "tags": list(tags.items())[:TAGS_SHOWN],
-        "categories": list(categories.items())[:TAGS_SHOWN],
+        "tags": tags[:TAGS_SHOWN],
+        "categories": categories[:TAGS_SHOWN],
         "more": max(0, len(tags) - TAGS_SHOWN),
     }
     template = "memory/_tags.html" if is_fragment(request) else "memory/tags.html"
