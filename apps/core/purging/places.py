@@ -1,5 +1,4 @@
 """The one list of all columns that hold text, with what a purge does in each, what an app adds to a purge, and looking there.
-
 A column that stands neither in PLACES nor in WORDLESS fails a test (`tests/memory/test_purge_places.py`).
 """
 
@@ -199,7 +198,7 @@ PLACES = (
         chat.conversation channel
         gateway.clientsession client key
         gateway.waitingcall client reach tool
-        memory.memorysummary categories tags
+        memory.memorysummary categories figures made_from tags
         chat.message speaker
         chat.turn client_id
         """,
@@ -235,7 +234,6 @@ WORDLESS = frozenset(
         memory.capturelease runner
         memory.import cursor error_code format reader runner
         memory.memory folded_content folded_tags
-        memory.memorysummary figures state
         memory.capturewindow error_code fingerprint memory_ids message_ids
         memory.purgereceipt message_ids places related_ids source_messages subject_ids
         gateway.proxyturn chain key reply_id

@@ -161,7 +161,7 @@ class Migration(migrations.Migration):
                 ('figures', models.JSONField(default=dict)),
                 ('tags', models.JSONField(default=list)),
                 ('categories', models.JSONField(default=list)),
-                ('state', models.CharField(blank=True, default='', max_length=100)),
+                ('made_from', models.CharField(blank=True, default='', max_length=100)),
                 ('made_at', models.DateTimeField(default=django.utils.timezone.now)),
                 ('due_at', models.DateTimeField(default=django.utils.timezone.now)),
             ],

@@ -9,7 +9,7 @@ class MemorySummary(models.Model):
     """Figures of a user's memory as of `made_at`; made anew from what is there, so it is no part of an export.
 
     `figures` are those of `summary.counting.Counted`, without words of notes; `tags` and `categories` are the commonest, each with
-    how many active notes have it. `state` tells what the figures were made from; the worker looks again at `due_at`.
+    how many active notes have it. `made_from` tells what the figures were made from; the worker looks again at `due_at`.
     """
 
     user = models.OneToOneField(
@@ -18,7 +18,7 @@ class MemorySummary(models.Model):
     figures = models.JSONField(default=dict)
     tags = models.JSONField(default=list)
     categories = models.JSONField(default=list)
-    state = models.CharField(max_length=100, blank=True, default="")
+    made_from = models.CharField(max_length=100, blank=True, default="")
     made_at = models.DateTimeField(default=timezone.now)
     due_at = models.DateTimeField(default=timezone.now)
 

@@ -70,7 +70,7 @@ def tags_of(user_id: UUID) -> tuple[Words, Words]:
 def summary_ask(user_id: UUID) -> None:
     """Have the worker count anew, unless it has just done so. A user without a row is counted anyway."""
     old = MemorySummary.objects.filter(pk=user_id, made_at__lt=timezone.now() - ASKED_AGAIN)
-    old.update(due_at=timezone.now(), state="")
+    old.update(due_at=timezone.now(), made_from="")
 
 
 def due_keep() -> None:
@@ -104,32 +104,32 @@ def _due() -> list[UUID]:
 
 def summary_keep(user_id: UUID) -> None:
     """Counts a user's memory, where anything has changed since it was counted, and stores the figures."""
-    now, state = timezone.now(), _state(user_id)
+    now, made_from = timezone.now(), _made_from(user_id)
     with writing_for(user_id), transaction.atomic():
         if not User.objects.filter(pk=user_id).exists():
             return
         row, _ = MemorySummary.objects.get_or_create(pk=user_id)
-        same = row.figures and row.state == state and row.made_at > now - MADE_ANEW
+        same = row.figures and row.made_from == made_from and row.made_at > now - MADE_ANEW
         row.due_at = now + (LOOK_EVERY if same else HELD)
         row.save(update_fields=["due_at"])
     if same:
         return
     figures, tags, categories = counted(user_id, now)
     with writing_for(user_id), transaction.atomic():
-        if _state(user_id).split()[0] != state.split()[0]:
+        if _made_from(user_id).split()[0] != made_from.split()[0]:
             MemorySummary.objects.filter(pk=user_id).update(due_at=now)
             return  # a purge has begun meanwhile: its words may be among the tags
         MemorySummary.objects.filter(pk=user_id).update(
             figures=asdict(figures),
             tags=tags[:TAGS_KEPT],
             categories=categories[:TAGS_KEPT],
-            state=state,
+            made_from=made_from,
             made_at=now,
             due_at=now + LOOK_EVERY,
         )
 
 
-def _state(user_id: UUID) -> str:
+def _made_from(user_id: UUID) -> str:
     """What figures are made from, in a word for each: the last purge, the state of the search index, the turns of the chat."""
     purge = (
         PurgeReceipt.objects.for_user(user_id)
