@@ -274,6 +274,7 @@ USE_TZ = True
 TIME_ZONE = "UTC"
 USE_I18N = False
 LANGUAGE_CODE = "en-us"
+FORMAT_MODULE_PATH = ["izzysite.formats"]
 
 _LEVELS = ("debug", "info", "warning", "error")
 LOG_LEVEL = env_choice("IZZY_LOG_LEVEL", "info", _LEVELS).upper()
@@ -292,6 +293,13 @@ UNFOLD = {
     "SITE_ICON": f"/{STATIC_URL}img/icon.svg",
     "SITE_FAVICONS": [{"rel": "icon", "type": "image/svg+xml", "href": f"/{STATIC_URL}img/icon.svg"}],
     "SHOW_VIEW_ON_SITE": False,
+    "DASHBOARD_CALLBACK": "izzysite.admin_index.dashboard",
+    "STYLES": [f"/{STATIC_URL}css/admin.css"],
+    "SIDEBAR": {
+        "show_search": True,
+        "command_search": True,
+        "navigation": "izzysite.admin_site.navigation_of",
+    },
     # The pages' warm greys and their green (static/css/tokens.css).
     "COLORS": {
         "base": {

@@ -36,7 +36,7 @@ class ToolCallAdmin(ReadOnlyAdmin):
         "name",
         "state",
         "waits_for",
-        "is_error",
+        "went_well",
         "error_code",
         "duration_ms",
     )
@@ -45,6 +45,10 @@ class ToolCallAdmin(ReadOnlyAdmin):
     search_fields = ("=turn_id", "=conversation_id", "user__username", "name", "tool_use_id")
     date_hierarchy = "created_at"
     heavy_fields = ("input", "result", "answer")
+
+    @admin.display(description="went well", boolean=True, ordering="is_error")
+    def went_well(self, call: ToolCall) -> bool | None:
+        return None if call.is_open else not call.is_error
 
 
 @admin.register(ToolGrant)

@@ -1,14 +1,22 @@
 """The admin's view of all users' capabilities. Deleting goes through the services, so that files and search follow."""
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
-from django.contrib import admin
+from asgiref.sync import async_to_sync
+from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from apps.capabilities.catalog.lifecycle import capability_delete, capability_disable, version_delete
+from apps.capabilities.catalog.lifecycle import (
+    capability_approve,
+    capability_delete,
+    capability_disable,
+    version_delete,
+)
 from apps.capabilities.catalog.selectors import success_rate
 from apps.capabilities.models import Capability, CapabilityVersion, Execution
+from apps.capabilities.runs.examples import capability_retest
 from apps.core.admin import ReadOnlyAdmin
 from apps.core.db.writing import writing_for
 from apps.core.errors import IzzyError
@@ -32,29 +40,59 @@ class CapabilityAdmin(OneByOneAdmin):
     search_fields = ("name", "description", "tags", "user__username")
     ordering = ("-updated_at",)
     heavy_fields: ClassVar[tuple[str, ...]] = ("input_schema", "output_schema")
-    actions: ClassVar = ["disable"]
+    actions: ClassVar = ["approve", "disable", "retest"]
 
     @admin.display(description="success")
     def success(self, capability: Capability) -> str:
         rate = success_rate(capability)
         return "–" if rate is None else f"{rate:.0%}"
 
+    @admin.action(description="Approve the current versions")
+    def approve(self, request: HttpRequest, queryset: QuerySet[Capability]) -> None:
+        self._each(
+            request,
+            queryset,
+            "approved",
+            lambda row: capability_approve(user_id=row.user_id, capability_id=row.pk),
+        )
+
     @admin.action(description="Disable the selected capabilities")
     def disable(self, request: HttpRequest, queryset: QuerySet[Capability]) -> None:
-        done = 0
-        for capability in queryset:
+        reason = "Disabled by the administrator."
+        self._each(
+            request,
+            queryset,
+            "disabled",
+            lambda row: capability_disable(user_id=row.user_id, capability_id=row.pk, reason=reason),
+        )
+
+    @admin.action(description="Repeat their examples")
+    def retest(self, request: HttpRequest, queryset: QuerySet[Capability]) -> None:
+        def again(row: Capability) -> None:
+            tested = async_to_sync(capability_retest)(user_id=row.user_id, name=row.name)
+            for failure in tested.failures[:5]:
+                self.message_user(request, f"{row.name}: {failure}", messages.ERROR)
+
+        self._each(request, queryset, "tested", again)
+
+    def _each(
+        self,
+        request: HttpRequest,
+        rows: QuerySet[Capability],
+        done: str,
+        act: Callable[[Capability], object],
+    ) -> None:
+        """Does it to each one for its owner; says how many, and why not the others."""
+        count = 0
+        for row in rows:
             try:
-                with writing_for(capability.user_id):
-                    capability_disable(
-                        user_id=capability.user_id,
-                        capability_id=capability.pk,
-                        reason="Disabled by the administrator.",
-                    )
+                with writing_for(row.user_id):
+                    act(row)
             except IzzyError as error:
-                self.message_user(request, error.message, level="ERROR")
+                self.message_user(request, error.message, messages.ERROR)
             else:
-                done += 1
-        self.message_user(request, f"{done} disabled.")
+                count += 1
+        self.message_user(request, f"{count} {done}.", messages.SUCCESS if count else messages.WARNING)
 
     def delete_model(self, request: HttpRequest, obj: Capability) -> None:
         capability_delete(user_id=obj.user_id, capability_id=obj.pk)

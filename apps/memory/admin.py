@@ -1,16 +1,24 @@
 """The admin's view of all users' notes, files, windows and receipts. Changes go through the services, so that search and history stay right."""
 
+import json
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import ValidationError
+from django.db import transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Substr
 from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html
+from unfold.decorators import display
+from unfold.widgets import UnfoldAdminTextInputWidget
 
 from apps.core.admin import IzzyModelAdmin, ReadOnlyAdmin
-from apps.core.db.writing import users_of
+from apps.core.db.writing import users_of, writing_for
 from apps.core.errors import IzzyError
 
 from .capture.windows import windows_retry
@@ -33,9 +41,12 @@ from .models import (
     Status,
     Trust,
 )
-from .notes.changes import memories_erase, memory_delete, memory_update
+from .notes.changes import memories_erase, memory_archive, memory_delete, memory_update
+from .notes.creation import notes_reindex
 from .notes.fields import clean_changes
+from .notes.review import review_accept
 from .notes.revisions import Change
+from .purge import memory_purge
 
 BY_ADMIN = Change(actor=Origin.USER, trust=Trust.USER, reason="in the admin")
 EDITABLE = (
@@ -43,6 +54,23 @@ EDITABLE = (
     *("valid_from", "valid_to"),
 )
 _EXCERPT_CHARS = 100
+
+
+class WordsField(forms.CharField):
+    """A list of words or phrases, between commas; a list in JSON is taken as well."""
+
+    def prepare_value(self, value: Any) -> Any:
+        return ", ".join(map(str, value)) if isinstance(value, list) else value
+
+    def clean(self, value: Any) -> Any:
+        text = super().clean(value)
+        if text.startswith("["):
+            with suppress(ValueError):
+                return json.loads(text)
+        return [word for word in (part.strip() for part in text.split(",")) if word]
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        return bool((initial or []) != self.clean(data))
 
 
 class DeletesOneByOne(admin.ModelAdmin):  # type: ignore[type-arg]  # generic for the type checker alone
@@ -55,6 +83,11 @@ class DeletesOneByOne(admin.ModelAdmin):  # type: ignore[type-arg]  # generic fo
 
 class MemoryAdminForm(forms.ModelForm):  # type: ignore[type-arg]  # generic for the type checker alone
     """Checks what the service will check."""
+
+    tags = WordsField(required=False, widget=UnfoldAdminTextInputWidget, help_text="Between commas.")
+    occasions = WordsField(
+        required=False, widget=UnfoldAdminTextInputWidget, help_text="Between commas."
+    )
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}
@@ -75,7 +108,17 @@ class MemoryAdmin(DeletesOneByOne, IzzyModelAdmin):
         *("priority", "decay_rate", "superseded_by"),
     )
     fields = (*EDITABLE, *readonly_fields)
-    list_display = ("excerpt", "user", "kind", "tier", "importance", "status", "origin", "created_at")
+    list_display = (
+        "excerpt",
+        "user",
+        "labels",
+        "kind",
+        "tier",
+        "importance",
+        "status",
+        "origin",
+        "created_at",
+    )
     list_filter = (
         *("status", "kind", "tier", "origin", "trust"),
         *("importance", "occasions_by", "created_at"),
@@ -85,6 +128,65 @@ class MemoryAdmin(DeletesOneByOne, IzzyModelAdmin):
     date_hierarchy = "created_at"
     ordering = ("-created_at",)
     heavy_fields = ("content",)
+    actions = ("approve", "archive", "embed_again", "purge")
+
+    @display(description="tags", label=True)  # type: ignore[untyped-decorator]
+    def labels(self, note: Memory) -> list[str]:
+        return [str(tag) for tag in note.tags]
+
+    @admin.action(description="Approve what waits for review", permissions=["change"])
+    def approve(self, request: HttpRequest, queryset: QuerySet[Memory]) -> None:
+        waiting = queryset.filter(status=Status.PENDING)
+        self._each(
+            request,
+            waiting,
+            "approved",
+            lambda note: review_accept(user_id=note.user_id, memory_id=note.pk, change=BY_ADMIN),
+        )
+
+    @admin.action(description="Archive", permissions=["change"])
+    def archive(self, request: HttpRequest, queryset: QuerySet[Memory]) -> None:
+        rows = queryset.filter(status=Status.ACTIVE)
+        self._each(
+            request,
+            rows,
+            "archived",
+            lambda note: memory_archive(user_id=note.user_id, memory_id=note.pk, change=BY_ADMIN),
+        )
+
+    @admin.action(description="Embed again", permissions=["change"])
+    def embed_again(self, request: HttpRequest, queryset: QuerySet[Memory]) -> None:
+        @transaction.atomic
+        def again(note: Memory) -> None:
+            notes_reindex(note.user_id, [Memory.objects.with_deleted(note.user_id).get(pk=note.pk)])
+
+        self._each(request, queryset, "embedded again", again)
+
+    @admin.action(description="Purge, with a receipt", permissions=["delete"])
+    def purge(self, request: HttpRequest, queryset: QuerySet[Memory]) -> None:
+        def purged(note: Memory) -> None:
+            receipt = memory_purge(user_id=note.user_id, ids=[note.pk])
+            url = reverse("admin:memory_purgereceipt_change", args=[receipt.pk])
+            self.message_user(
+                request, format_html('Purged: <a href="{}">the receipt</a>.', url), messages.SUCCESS
+            )
+
+        self._each(request, queryset, "purged", purged)
+
+    def _each(
+        self, request: HttpRequest, notes: QuerySet[Memory], done: str, act: Callable[[Memory], object]
+    ) -> None:
+        """Does it to each note for its owner; says how many, and why not the others."""
+        count = 0
+        for note in list(notes.only("pk", "user_id")):
+            try:
+                with writing_for(note.user_id):
+                    act(note)
+            except IzzyError as error:
+                self.message_user(request, error.message, messages.ERROR)
+            else:
+                count += 1
+        self.message_user(request, f"{count} {done}.", messages.SUCCESS if count else messages.WARNING)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Memory]:
         notes: QuerySet[Memory] = super().get_queryset(request)
