@@ -18,6 +18,7 @@ from apps.memory.notes.undoing import memory_restore
 from tests.memory.conftest import MakeNote
 
 PAGE = "/memory/timeline/"
+LEARNED = "?by=learned"
 
 
 @pytest.fixture
@@ -26,6 +27,11 @@ def browser(alice: User, sign_in: Callable[[User], Client]) -> Client:
 
 
 def shown(client: Client, query: str = "") -> str:
+    """What the page tells of learning."""
+    return told(client, LEARNED + query.replace("?", "&"))
+
+
+def told(client: Client, query: str = "") -> str:
     answer = client.get(f"{PAGE}{query}")
     assert answer.status_code == 200
     return unescape(answer.content.decode())
@@ -172,3 +178,61 @@ def test_months_and_days_that_do_not_exist_show_the_last_one(
         "day=%D9%A1",
     ):
         assert "Said today" in shown(browser, f"?{query}"), query
+
+
+def holds(note: Memory, since: str, until: str = "") -> Memory:
+    """The note as one that holds from a day to a day."""
+    days = [datetime.fromisoformat(day).replace(tzinfo=UTC) if day else None for day in (since, until)]
+    Memory.everything.filter(pk=note.pk).update(valid_from=days[0], valid_to=days[1])
+    return note
+
+
+def test_it_opens_on_when_things_happened_whenever_they_were_learned(
+    alice: User, bob: User, browser: Client, note: MakeNote
+) -> None:
+    at(holds(note(alice, "Moved to Porto"), "2019-03-05"), 2026, 5, 17)
+    at(note(alice, "Likes tea"), 2026, 5, 17)
+    holds(note(bob, "A secret of bob's"), "2019-03-05")
+    page = told(browser)
+    assert "<h2>May 2026</h2>" in page
+    assert events(page) == ["Learned then"]
+    assert "Moved to Porto" not in page
+    page = told(browser, "?month=2019-03")
+    assert days(page) == ["Tuesday 5 March"]
+    assert events(page) == ["Since then"]
+    assert "5 March: 1 memory" in page
+    assert "bob's" not in page
+    assert "Moved to Porto" not in shown(browser, "?month=2019-03"), "it was learned later"
+
+
+def test_what_was_replaced_or_is_over_is_struck_through(
+    alice: User, browser: Client, note: MakeNote
+) -> None:
+    old = holds(note(alice, "Lives in Porto"), "2020-01-10")
+    memory_supersede(user_id=alice.pk, memory_id=old.pk, content="Lives in Lisbon")
+    holds(note(alice, "Works at the library"), "2020-01-20", "2021-02-01")
+    note(alice, "Waits to be looked at", status="pending")
+    page = told(browser, "?month=2020-01")
+    assert events(page) == ["Over", "Replaced"]
+    assert "<s>Lives in Porto</s>" in page
+    assert "<s>Works at the library</s>" in page
+    assert re.search(r"Instead</span>\s*<a[^>]*>Lives in Lisbon", page)
+    assert "Waits to be looked at" not in told(browser)
+
+
+def test_a_year_is_jumped_to(alice: User, browser: Client, note: MakeNote) -> None:
+    for day in ("2012-04-01", "2012-09-30", "2019-03-05"):
+        holds(note(alice, f"Since {day}"), day)
+    page = told(browser, "?month=2019-03&year=2012")
+    assert "<h2>September 2012</h2>" in page
+    years = re.findall(r"<option[^>]*>(\d{4})</option>", page)
+    assert (years[-1], "<option selected>2012</option>" in page) == ("2012", True)
+    assert "<h2>December 2014</h2>" in told(browser, "?year=2014")
+    assert "<h2>March 2019</h2>" in told(browser, "?month=2019-03&year=2019")
+    assert told(browser, "?year=99999&month=x&day=2031-02-31")
+
+
+def test_a_long_memory_is_told_by_its_beginning(alice: User, browser: Client, note: MakeNote) -> None:
+    note(alice, "W" * 8_000)
+    for page in (told(browser), shown(browser)):
+        assert re.search(r'<p dir="auto" class="note-text break">(<s>)?W{400,500}…', page)

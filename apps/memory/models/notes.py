@@ -5,6 +5,7 @@ from typing import ClassVar
 from django.conf import settings
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from apps.core.ids import note_id, uuid7
@@ -123,6 +124,13 @@ class Memory(Owned):
                 condition=models.Q(deleted_at__isnull=True),
             ),
             models.Index(
+                models.F("user"),
+                Coalesce("valid_from", "created_at").desc(),
+                models.F("id").desc(),
+                name="memory_began",
+                condition=models.Q(deleted_at__isnull=True),
+            ),
+            models.Index(
                 fields=["deleted_at"],
                 name="memory_deleted_at",
                 condition=models.Q(deleted_at__isnull=False),
@@ -200,6 +208,7 @@ class MemoryRevision(Revision):
     action = models.CharField(max_length=16, choices=Action)
 
     class Meta:
+        indexes = [models.Index(fields=["user", "-created_at"], name="memory_revision_newest")]
         constraints = [
             models.UniqueConstraint(fields=["memory", "version"], name="memory_revision_version"),
         ]

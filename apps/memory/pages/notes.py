@@ -7,7 +7,6 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
-from django.core.paginator import Paginator
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
@@ -38,9 +37,11 @@ from apps.search.documents import Hit
 
 from .done import done_last, is_fragment, own_note, version_asked
 from .forms import FilterForm, NoteForm
+from .paging import number_asked, page_of
 
 PAGE_SIZE = 30
-FOUND_AT_MOST = 60
+FOUND_PAGES = 4
+"""A search shows the best so many pages."""
 OCCASIONS_SAID = {
     OccasionsBy.NONE: "Izzy looks for them anew.",
     OccasionsBy.MODEL: "Made anew for the new text.",
@@ -111,18 +112,22 @@ def _list(request: SignedInRequest, wanted: NoteFilter) -> dict[str, Any]:
     }
     if wanted.q and (wanted.as_of or wanted.status == Status.ACTIVE):
         moment = wanted.as_of if isinstance(wanted.as_of, datetime) else None
+        number = min(max(number_asked(request.GET.get("page")), 1), FOUND_PAGES)
         found = notes_search(
             user_id,
             wanted.q,
             wanted=wanted,
-            top_k=FOUND_AT_MOST,
+            top_k=number * PAGE_SIZE + 1,
             scope=replace(NOTES, as_of=moment),
             threshold=LEAST_SCORE,
         )
+        more = len(found) > number * PAGE_SIZE and number < FOUND_PAGES
+        found = found[(number - 1) * PAGE_SIZE : number * PAGE_SIZE]
         notes, hits = [note for _, note in found], explained(wanted.q, [hit for hit, _ in found])
         rows = _then(user_id, rows_of(user_id, list(zip(notes, hits, strict=True))), wanted)
-        return {**common, "rows": rows, "filtered": True}
-    page = Paginator(memories_list(user_id, wanted), PAGE_SIZE).get_page(request.GET.get("page"))
+        ways = {"found_before": number - 1, "found_next": number + 1 if more else 0}
+        return {**common, **ways, "rows": rows, "filtered": True}
+    page = page_of(memories_list(user_id, wanted), PAGE_SIZE, request.GET.get("page"))
     rows = _then(user_id, rows_of(user_id, [(note, None) for note in page]), wanted)
     numbers = page.paginator.get_elided_page_range(page.number, on_each_side=1, on_ends=1)
     return {

@@ -1,9 +1,8 @@
-"""The timeline: a month of the memory, day by day, newest first."""
+"""The timeline: a month of what happened, or of what was learned and changed, day by day, newest first."""
 
-import calendar
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime
 from itertools import groupby
 from typing import Any, cast
 from urllib.parse import urlencode
@@ -11,11 +10,10 @@ from uuid import UUID
 
 from django import forms
 from django.core.paginator import Paginator
-from django.db.models import CharField, Count, F, IntegerField, Max, Min, Q, QuerySet, Value
+from django.db.models import CharField, F, IntegerField, Q, QuerySet, Value
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
-from django.utils.dateparse import parse_date
 from django.views.decorators.http import require_GET
 
 from apps.accounts.access import SignedInRequest
@@ -26,6 +24,8 @@ from apps.memory.notes.revisions import note_state
 
 from .done import is_fragment
 from .forms import SOURCES
+from .happened import Fact, Happened, HappenedForm, facts, happened
+from .months import HEIGHT, STEP, counts_per_day, month_of, span
 
 GROUPS: dict[str, frozenset[str]] = {
     "saved": frozenset({CREATED}),
@@ -61,25 +61,30 @@ class Events:
 
     def within(self, first: date, last: date) -> "Events":
         """Those from the beginning of `first` to the end of `last`, in the reader's time zone."""
-        span = _span(first, last)
-        return Events(self.saved.filter(span), self.changed.filter(span))
-
-    def count(self) -> int:
-        return self.saved.count() + self.changed.count()
+        days = span(first, last)
+        return Events(self.saved.filter(days), self.changed.filter(days))
 
     def per_day(self, days: Collection[date]) -> dict[date, int]:
         """How many there are on each of these days."""
-        totals: dict[date, int] = dict.fromkeys(days, 0)
-        for rows in (self.saved, self.changed):
-            counts = {f"d{day:%Y%m%d}": Count("pk", filter=_span(day, day)) for day in days}
-            found = rows.order_by().aggregate(**counts)
-            for day in days:
-                totals[day] += found[f"d{day:%Y%m%d}"]
-        return totals
+        within = self.within(min(days), max(days))
+        saved, changed = (counts_per_day(rows, days) for rows in (within.saved, within.changed))
+        return {day: saved[day] + changed[day] for day in days}
 
-    def edges(self, limit: Q, which: Max | Min) -> list[datetime]:
-        """When the last or first of those within a limit was, among both."""
-        found = (rows.filter(limit).aggregate(edge=which)["edge"] for rows in (self.saved, self.changed))
+    def edge(self, *, before: datetime | None = None, since: datetime | None = None) -> datetime | None:
+        """The time of the last one, of the last one before a moment, or of the first one since a moment."""
+        if since is not None:
+            return min(self._ends("created_at", Q(created_at__gte=since)), default=None)
+        return max(self._ends("-created_at", Q(created_at__lt=before) if before else Q()), default=None)
+
+    def first(self) -> datetime | None:
+        """The time of the first one."""
+        return min(self._ends("created_at", Q()), default=None)
+
+    def _ends(self, order: str, limit: Q) -> list[datetime]:
+        found = (
+            rows.filter(limit).order_by(order).values_list("created_at", flat=True).first()
+            for rows in (self.saved, self.changed)
+        )
         return [moment for moment in found if moment is not None]
 
     def __getitem__(self, part: slice) -> list[Event]:
@@ -100,15 +105,6 @@ def _columns(rows: QuerySet[Any], note: str, action: Any, actor: str, number: An
     return listed
 
 
-def _begins(day: date) -> datetime:
-    """When a day begins where the reader is."""
-    return timezone.make_aware(datetime.combine(day, time.min))
-
-
-def _span(first: date, last: date) -> Q:
-    return Q(created_at__gte=_begins(first), created_at__lt=_begins(last + timedelta(days=1)))
-
-
 def events_of(user_id: UUID, *, what: str = "", kind: str = "", source: str = "") -> Events:
     """The events of a user: of a key of GROUPS, about notes of a kind, by an `Origin`; "" does not limit.
 
@@ -127,75 +123,6 @@ def events_of(user_id: UUID, *, what: str = "", kind: str = "", source: str = ""
         saved = saved if CREATED in GROUPS[what] else saved.none()
         changed = changed.filter(action__in=GROUPS[what])
     return Events(saved, changed)
-
-
-HEIGHT = 64
-STEP = 10
-LEAST = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """A day of the month in the picture, in its units; `height` 0 where nothing happened."""
-
-    day: date
-    count: int
-    x: int
-    y: int
-    height: int
-
-
-@dataclass(frozen=True, slots=True)
-class Month:
-    """The month that is shown: its days with how much happened on each."""
-
-    first: date
-    last: date
-    chosen: date | None  # the one day that is shown of it, if any
-    bars: Sequence[Bar]
-    before: date | None  # in the month before it with events
-    after: date | None
-
-    @property
-    def total(self) -> int:
-        return sum(bar.count for bar in self.bars)
-
-    @property
-    def width(self) -> int:
-        return len(self.bars) * STEP
-
-
-def month_of(events: Events, month: str, day: str) -> Month:
-    """The month `2031-05` or that of the day `2031-05-17`; else the last one in which something happened."""
-    newest, chosen = Max("created_at"), _date(day)
-    latest = max(events.edges(Q(), newest), default=timezone.now())
-    first = (chosen or _date(f"{month}-01") or timezone.localtime(latest).date()).replace(day=1)
-    last = first.replace(day=calendar.monthrange(first.year, first.month)[1])
-    days = [first + timedelta(days=number) for number in range(last.day)]
-    counts = events.within(first, last).per_day(days)
-    most = max(counts.values()) or 1
-    bars = []
-    for place, (each, count) in enumerate(counts.items()):
-        height = max(LEAST, round(count / most * HEIGHT)) if count else 0
-        bars.append(Bar(each, count, place * STEP, HEIGHT - height, height))
-    before = events.edges(Q(created_at__lt=_begins(first)), newest)
-    after = events.edges(Q(created_at__gte=_begins(last + timedelta(days=1))), Min("created_at"))
-    return Month(
-        first=first,
-        last=last,
-        chosen=chosen,
-        bars=bars,
-        before=timezone.localtime(max(before)).date() if before else None,
-        after=timezone.localtime(min(after)).date() if after else None,
-    )
-
-
-def _date(text: str) -> date | None:
-    try:
-        found = parse_date(text) if text.isascii() else None
-    except ValueError:
-        return None
-    return found if found and 1900 < found.year < 9000 else None
 
 
 DID = {
@@ -232,6 +159,11 @@ class ShownEvent:
     diff: tuple[Piece, ...] = ()  # where its words changed
     fields: tuple[str, ...] = ()  # that changed beside them
     replaced_by: str = ""
+
+    @property
+    def day(self) -> date:
+        """The day of it, where the reader is."""
+        return timezone.localtime(self.event.at).date()
 
     @property
     def did(self) -> str:
@@ -312,26 +244,32 @@ PAGE_SIZE = 50
 
 @require_GET
 def timeline(request: SignedInRequest) -> HttpResponse:
-    """`?month=2031-05` or `?day=2031-05-17`, filtered by `what`, `kind` and `source`; for HTMX its list alone."""
-    user_id = request.user.pk
-    filters = EventForm(request.GET)
+    """When things were true or happened; with `?by=learned` when they were learned and changed. `?month=2031-05`,
+    `?day=2031-05-17` or `?year=2031`, filtered by `kind` and `source`, by `what` where it is about learning; for HTMX its list alone."""
+    user_id, learned = request.user.pk, request.GET.get("by") == "learned"
+    filters = (EventForm if learned else HappenedForm)(request.GET)
     filters.is_valid()
     given = {name: value for name, value in filters.cleaned_data.items() if value}
-    events = events_of(user_id, **given)
-    month = month_of(events, request.GET.get("month", ""), request.GET.get("day", ""))
-    shown = cast("Any", events.within(month.chosen or month.first, month.chosen or month.last))
-    page = Paginator(shown, PAGE_SIZE).get_page(request.GET.get("page"))
-    days = groupby(
-        shown_events(user_id, list(page)), lambda row: timezone.localtime(row.event.at).date()
-    )
+    events: Events | Happened = events_of(user_id, **given) if learned else happened(user_id, **given)
+    asked = {name: request.GET.get(name, "") for name in ("month", "day", "year")}
+    month = month_of(events, **asked)
+    pages = Paginator(range(month.shown), PAGE_SIZE)  # they were counted by day
+    page = pages.get_page(request.GET.get("page"))
+    within = events.within(month.chosen or month.first, month.chosen or month.last)
+    found = within[page.start_index() - 1 : page.end_index()] if month.shown else []
+    rows: Sequence[ShownEvent] | Sequence[Fact]
+    rows = shown_events(user_id, cast("list[Event]", found)) if learned else facts(cast("Any", found))
+    ways = {"by": "learned", **given} if learned else given
     context: dict[str, Any] = {
         "nav": "memory",
+        "learned": learned,
         "filters": filters,
         "month": month,
         "chart": {"height": HEIGHT, "step": STEP},
         "page": page,
-        "days": [(day, list(rows)) for day, rows in days],
-        "asked": f"&{urlencode(given)}" if given else "",  # for the page's links to repeat
+        "days": [(day, list(group)) for day, group in groupby(rows, lambda row: row.day)],
+        "asked": f"&{urlencode(ways)}" if ways else "",  # for the page's links to repeat
+        "narrowed": bool(given),
         "empty": not month.total and not Memory.objects.with_deleted(user_id).exists(),
     }
     partial = is_fragment(request) and not request.headers.get("HX-Boosted")
