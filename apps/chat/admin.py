@@ -10,17 +10,24 @@ from django.http import HttpRequest
 
 from apps.chat.attachments.services import attachments_remove
 from apps.chat.conversations.services import conversation_delete
-from apps.chat.models import Attachment, Conversation, Message, Turn, TurnEvent
+from apps.chat.models import Attachment, Conversation, Folder, Message, Turn, TurnEvent
 from apps.core.admin import ReadOnlyAdmin
 from apps.search.documents import Source
 from apps.search.services import documents_remove
 
 
+@admin.register(Folder)
+class FolderAdmin(ReadOnlyAdmin):
+    list_display = ("name", "user", "opened", "created_at")
+    list_select_related = ("user",)
+    search_fields = ("name", "user__username")
+
+
 @admin.register(Conversation)
 class ConversationAdmin(ReadOnlyAdmin):
-    list_display = ("title", "user", "channel", "use_memory", "archived", "updated_at")
+    list_display = ("title", "user", "channel", "folder", "use_memory", "archived", "updated_at")
     list_filter = ("channel", "use_memory", "pinned", "archived", "updated_at")
-    list_select_related = ("user",)
+    list_select_related = ("user", "folder")
     search_fields = ("title", "session", "user__username")
     heavy_fields = ("summary", "tools")
 

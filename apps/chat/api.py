@@ -7,6 +7,7 @@ from pydantic import Field
 from rest_framework.request import Request
 
 from apps.chat.conversations import services
+from apps.chat.conversations.folders import folder_get
 from apps.chat.conversations.ingest import (
     DEFAULT_CHANNEL,
     MAX_CHANNEL_CHARS,
@@ -34,6 +35,7 @@ from apps.core.http.shapes import (
     ABSENT,
     Beside,
     Checked,
+    Id,
     Moment,
     NoteId,
     OpenInput,
@@ -61,6 +63,7 @@ class ConversationsQuery(Query):
     channel: str = Field("", max_length=64, description="Only this channel; `chat` is Izzy's own.")
     pinned: bool | None = Field(None, description="Only those that are pinned, or not.")
     archived: bool | None = Field(None, description="Only those that are archived, or not.")
+    folder: NoteId = Field(ABSENT, description="Only those in this folder.")
 
 
 class MessagesQuery(Query):
@@ -77,12 +80,16 @@ class ConversationDeleteQuery(Query):
 class ConversationInput(OpenInput):
     title: Annotated[str, text(MAX_TITLE, allow_empty=True)] = ABSENT
     use_memory: bool = ABSENT
+    folder: Id | None = Field(None, description="The folder to put it into.")
 
 
 class ConversationChangeInput(OpenInput):
     title: Annotated[str, text(MAX_TITLE)] = ABSENT
     pinned: bool = Field(ABSENT, description="Above the others in the user's list.")
     archived: bool = Field(ABSENT, description="Out of the user's list; a search finds it all the same.")
+    folder: Id | None = Field(
+        ABSENT, description="The folder to move it to; null takes it out of its own."
+    )
 
 
 class IngestInput(OpenInput):
@@ -106,6 +113,7 @@ class ConversationOutput(Shape):
     use_memory: bool
     pinned: bool
     archived: bool
+    folder: UUID | None = Field(validation_alias="folder_id")
     messages: int = Field(description="How many a reader sees.")
     created_at: Moment
     updated_at: Moment
@@ -142,7 +150,9 @@ class ConversationsView(UserView):
         channel = given.channel or None
         rows: Any = conversations_for(self.user_id, channel=channel)
         marks = {"pinned": given.pinned, "archived": given.archived}
-        wanted = {name: value for name, value in marks.items() if value is not None}
+        wanted: dict[str, Any] = {name: value for name, value in marks.items() if value is not None}
+        if given.folder:
+            wanted["folder_id"] = folder_get(self.user_id, given.folder).pk
         if given.q:
             found = conversations_search(self.user_id, given.q, limit=200, channel=channel)
             rows = [row for row, _ in found if wanted.items() <= vars(row).items()]
@@ -159,7 +169,10 @@ class ConversationsView(UserView):
         """Begin an empty conversation."""
         body = self.body(ConversationInput)
         row = services.conversation_create(
-            user_id=self.user_id, title=body.title or "", use_memory=body.use_memory
+            user_id=self.user_id,
+            title=body.title or "",
+            use_memory=body.use_memory,
+            folder=folder_get(self.user_id, body.folder) if body.folder else None,
         )
         return Beside(row, title=str(row), messages=0)
 
@@ -174,7 +187,7 @@ class ConversationView(UserView):
 
     @operation("conversations_update", body=ConversationChangeInput, answer=ConversationDetailOutput)
     def patch(self, request: Request, conversation_id: str) -> Beside:
-        """Rename, pin or archive a conversation, or take that back."""
+        """Rename, pin, archive or move a conversation, or take that back."""
         key = conversation_get(self.user_id, conversation_id).id
         given = self.body(ConversationChangeInput)
         services.conversation_change(
@@ -183,6 +196,8 @@ class ConversationView(UserView):
             title=given.title,
             pinned=given.pinned,
             archived=given.archived,
+            folder=folder_get(self.user_id, given.folder) if given.folder else None,
+            unfile="folder" in given.model_fields_set and given.folder is None,
         )
         return self._read(key)
 

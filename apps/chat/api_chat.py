@@ -18,11 +18,13 @@ from apps.agent.selectors import ToolCallOutput, toolcalls_undecided
 from apps.agent.services import MAX_ANSWER_CHARS
 from apps.agent.turn.events import LAST_EVENTS
 from apps.chat.attachments.services import MAX_PER_MESSAGE
+from apps.chat.conversations.messages import versions_of
 from apps.chat.conversations.selectors import conversation_get
 from apps.chat.models import OPEN_STATES, Conversation, Role, Turn, TurnEvent, TurnStatus
 from apps.chat.stream.events import events_of
 from apps.chat.stream.snapshot import Start
 from apps.chat.turns import services
+from apps.chat.turns.branches import branch_choose
 from apps.chat.turns.scheduler import schedule_soon, scheduler
 from apps.chat.turns.services import MAX_CLIENT_ID, MAX_MESSAGE_CHARS
 from apps.core.db.pool import in_db
@@ -70,7 +72,8 @@ class ChatInput(RetryInput):
         None, description="Your name for the message: sent again, it makes no second turn."
     )
     replaces: Id | None = Field(
-        None, description="A message of the user: it and all after it are taken out of the conversation."
+        None,
+        description="A message of the user: the new one takes its place and that of all after it, which stay as a version.",
     )
     use_memory: bool = Field(ABSENT, description="For a new conversation.")
     attachments: Annotated[list[Id], Field(max_length=MAX_PER_MESSAGE)] | None = Field(
@@ -95,6 +98,16 @@ class ApproveInput(OpenInput):
     decision: Annotated[object, Checked(_decision, DECISION), Refused("")]
     id: Id | None = Field(None, description=WHICH_CALL)
     stream: bool = False
+
+
+class BranchInput(OpenInput):
+    turn: Id = Field(description="One of a message's `versions`.")
+
+
+class BranchOutput(Shape):
+    conversation: UUID
+    turn: UUID
+    versions: list[UUID]
 
 
 class TurnOutput(Shape):
@@ -334,6 +347,20 @@ class ApproveView(AnswerView):
         call = self.waiting(conversation, body.id, ToolCall.WaitsFor.APPROVAL)
         services.approval_decide(user_id=self.user_id, tool_call_id=call.id, decision=body.decision)
         return self.resume(call, conversation.stored_seq, stream=body.stream)
+
+
+class BranchView(UserView):
+    """`POST /conversations/{id}/branch/`: another version of a message, with what followed it."""
+
+    @operation("conversation_branch", body=BranchInput, answer=BranchOutput)
+    def post(self, request: Request, conversation_id: str) -> dict[str, Any]:
+        """Bring back a version that an edit or a retry replaced, with what followed it. 409 while a turn runs."""
+        conversation = conversation_get(self.user_id, conversation_id)
+        turn_id = self.body(BranchInput).turn
+        turn = branch_choose(user_id=self.user_id, conversation_id=conversation.id, turn_id=turn_id)
+        schedule_soon(conversation.id)
+        versions = versions_of([turn])[turn.id]
+        return {"conversation": conversation.id, "turn": turn.id, "versions": versions}
 
 
 class StopView(UserView):

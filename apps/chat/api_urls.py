@@ -2,6 +2,7 @@ from django.urls import path
 
 from apps.chat import api, api_attachments, api_chat
 from apps.chat.audit_log.views import LogView
+from apps.chat.folders import api as folder_api
 
 urlpatterns = [
     path("chat/", api_chat.ChatView.as_view(), name="chat"),
@@ -29,6 +30,11 @@ urlpatterns = [
         name="conversation-retry",
     ),
     path(
+        "conversations/<str:conversation_id>/branch/",
+        api_chat.BranchView.as_view(),
+        name="conversation-branch",
+    ),
+    path(
         "conversations/<str:conversation_id>/stop/",
         api_chat.StopView.as_view(),
         name="conversation-stop",
@@ -54,5 +60,7 @@ urlpatterns = [
         api_attachments.AttachmentKeepView.as_view(),
         name="attachment-keep",
     ),
+    path("folders/", folder_api.FoldersView.as_view(), name="folders"),
+    path("folders/<str:folder_id>/", folder_api.FolderView.as_view(), name="folder"),
     path("ingest/", api.IngestView.as_view(), name="ingest"),
 ]

@@ -24,6 +24,7 @@ from apps.chat.stream.hub import Subscription
 from apps.chat.stream.limits import SOCKETS_PER_USER, FrameLimit, SocketsAtOnce
 from apps.chat.stream.snapshot import Start, start_for, start_now
 from apps.chat.turns import services
+from apps.chat.turns.branches import branch_choose
 from apps.chat.turns.scheduler import Scheduler, scheduler
 from apps.core.db.pool import in_db
 from apps.core.db.writing import writing_for
@@ -196,6 +197,17 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is
         )
         await self._send_on(sent)
 
+    async def branch(self, frame: ClientFrame) -> None:
+        """Brings a version of a message back, with what followed it; a `branch` event says that it is in force."""
+        conversation_id = frame.conversation_id
+        await in_db(
+            branch_choose,
+            user_id=self.user.id,
+            conversation_id=conversation_id,
+            turn_id=frame.values.get("turn"),
+        )
+        await self.scheduler.schedule(conversation_id)
+
     async def stop(self, frame: ClientFrame) -> None:
         """Stops the running turn."""
         conversation_id = frame.conversation_id
@@ -305,6 +317,7 @@ HANDLERS: dict[str, Callable[[ChatConsumer, ClientFrame], Awaitable[None]]] = {
     "close": ChatConsumer.unsubscribe,
     "message": ChatConsumer.message,
     "retry": ChatConsumer.retry,
+    "branch": ChatConsumer.branch,
     "stop": ChatConsumer.stop,
     "answer": ChatConsumer.answer,
     "approve": ChatConsumer.approve,

@@ -13,6 +13,21 @@ from apps.core.models import OwnedManager, UserOwned, choices_checked
 from apps.core.text import truncated
 
 
+class Folder(UserOwned):
+    """A folder of conversations. `opened`: the list beside every page shows what is in it."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    name = models.CharField(max_length=60)
+    opened = models.BooleanField(default=True)
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["user", "name"], name="folder_name")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
 class ConversationManager(OwnedManager["Conversation"]):
     """Leaves out a user's conversations that are being deleted; `unscoped` has those too."""
 
@@ -49,6 +64,7 @@ class Conversation(UserOwned, Leased):
     use_memory = models.BooleanField(default=True)
     pinned = models.BooleanField(default=False)
     archived = models.BooleanField(default=False)
+    folder = models.ForeignKey(Folder, on_delete=models.SET_NULL, null=True, blank=True, db_index=False)
     channel = models.CharField(max_length=64, default="chat")
     session = models.CharField(max_length=200, blank=True, default="")
     summary = models.TextField(blank=True, default="")
@@ -73,6 +89,11 @@ class Conversation(UserOwned, Leased):
             models.Index(fields=["user", "-updated_at"], name="conversation_user_updated"),
             models.Index(
                 fields=["user", "archived", "-pinned", "-updated_at"], name="conversation_listed"
+            ),
+            models.Index(
+                fields=["folder", "-updated_at"],
+                name="conversation_in_folder",
+                condition=Q(folder__isnull=False),
             ),
             models.Index(
                 fields=["id"], name="conversation_deleted", condition=Q(deleted_at__isnull=False)
@@ -120,6 +141,8 @@ class Turn(UserOwned):
     talk to the process that runs the conversation: a request to stop, and a change that no event has been logged of yet.
     `client_id` is the page's own name for the message: sending it again finds this turn instead of making one.
     With `attached` files stand beside the user's message, so others' words were read from here on.
+    `place` is the position of the first turn that stood in its place, 0 where none but it did: those that share one are versions of
+    each other (`chat.turns.branches`). `chosen`: it was brought back, and no event has been logged of that yet.
     A turn `by_izzy` was opened by Izzy itself (a build has ended), with a notice to the model in place of the user's
     message; where `said` holds the answer, no model is asked.
     """
@@ -129,6 +152,7 @@ class Turn(UserOwned):
         Conversation, on_delete=models.CASCADE, related_name="turns", db_index=False
     )
     position = models.PositiveIntegerField(default=0)
+    place = models.PositiveIntegerField(default=0)
     state = models.CharField(max_length=16, choices=TurnStatus, default=TurnStatus.QUEUED)
     client_id = models.CharField(max_length=64, blank=True, default="")
     model = models.CharField(max_length=100, blank=True, default="")
@@ -141,6 +165,7 @@ class Turn(UserOwned):
     said = models.TextField(blank=True, default="")
     attempt = models.PositiveSmallIntegerField(default=0)
     announced = models.BooleanField(default=False)
+    chosen = models.BooleanField(default=False)
     stop_requested = models.BooleanField(default=False)
     error_code = models.CharField(max_length=64, blank=True, default="")
     error_message = models.TextField(blank=True, default="")
@@ -153,6 +178,7 @@ class Turn(UserOwned):
         indexes = [
             models.Index(fields=["state"], name="turn_state"),
             models.Index(fields=["conversation"], name="turn_attached", condition=Q(attached=True)),
+            models.Index(fields=["conversation", "place"], name="turn_versions", condition=~Q(place=0)),
         ]
         constraints = [
             models.UniqueConstraint(fields=["conversation", "position"], name="turn_position"),
@@ -187,8 +213,8 @@ class Message(UserOwned):
     people read: the user's words or the assistant's text, "" for tool results and for the closing words that stand
     in the model's history where a turn ended without an answer, or Izzy opened it by a notice. `position` orders a conversation;
     `round` is the round of its turn, 0 for the user's message; `seq` the last event before it was stored. A message
-    that an edit or a retry replaced carries the turn that replaced it in `superseded_by` and is out of history,
-    pages and search. `indexed` and `captured` say that search, and the windows of capture, have taken it in.
+    that gave way to another version carries the turn that took its place in `superseded_by` and is out of history,
+    pages and search; `branch` is the position of the turn with which its branch began, 0 for one in force. `indexed` and `captured` say that search, and the windows of capture, have taken it in.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -211,6 +237,7 @@ class Message(UserOwned):
     superseded_by = models.ForeignKey(
         Turn, on_delete=models.CASCADE, null=True, blank=True, related_name="supersedes"
     )
+    branch = models.PositiveIntegerField(default=0)
     indexed = models.BooleanField(default=False)
     captured = models.BooleanField(default=False)
     created_at = models.DateTimeField(default=timezone.now)

@@ -20,6 +20,7 @@ from apps.agent.model.client import current_endpoint
 from apps.agent.tools.base import tool_words
 from apps.builder.builds.selectors import questions_pressing
 from apps.chat.conversations import services
+from apps.chat.conversations.folders import folder_get, folders_for, folders_listed
 from apps.chat.conversations.links import ConversationLinks, parts_of, url_of
 from apps.chat.conversations.selectors import (
     PAGE_SIZE,
@@ -168,6 +169,10 @@ def news(request: HttpRequest) -> JsonResponse:
         [group["label"], [[str(row.id), row.title] for row in group["conversations"]]]
         for group in groups
     ]
+    listed += [
+        [folder.name, [[str(row.id), row.title] for row in folder.rows]]  # type: ignore[attr-defined]
+        for folder in folders_listed(_user_id(request))
+    ]
     asks = [
         {
             "id": str(question.pk),
@@ -222,17 +227,29 @@ def _listing(request: HttpRequest) -> dict[str, Any]:
     whole = "whole" in request.GET  # the pages before as well, to draw a list again that is open so far
     first = 1 if whole else number
     rows, has_more = conversations_page(_user_id(request), number, first=first)
-    context |= {"ways": first == 1, "has_archived": first == 1 and has_archived(_user_id(request))}
+    if first == 1:
+        context |= {"ways": True, "has_archived": has_archived(_user_id(request))}
+        context["folders"] = folders_listed(_user_id(request))
     return context | {"conversations": rows, "has_more": has_more}
 
 
 def _shown(request: HttpRequest) -> dict[str, Any]:
     """What the page of all conversations has; its names differ from those of the sidebar's list beside it."""
     archived, query = request.GET.get("show") == "archived", _query(request)
-    shown = conversations_shown(_user_id(request), archived=archived)
+    folder = None
+    if not archived and not query and request.GET.get("folder"):
+        try:
+            folder = folder_get(_user_id(request), request.GET["folder"])
+        except NotFound:
+            raise Http404 from None
+    shown = conversations_shown(
+        _user_id(request), archived=archived, folder=folder.pk if folder else None
+    )
     rows: Any = _found(request, query) if query else shown
     page = Paginator(rows, PAGE_SIZE).get_page(_number(request))
-    context = {"nav": "conversations", "found_by": query, "archived": archived}
+    asked = "show=archived&" if archived else f"folder={folder.pk}&" if folder else ""
+    context = {"nav": "conversations", "found_by": query, "archived": archived, "asked": asked}
+    context |= {"folder": folder, "all_folders": folders_for(_user_id(request))}
     return context | {"listed": page, "place": "page-"}
 
 

@@ -2,6 +2,7 @@
 import { startAsks } from "./core/asks.js";
 import { startDialogs } from "./core/dialogs.js";
 import { startDrawer } from "./core/drawer.js";
+import { startFolders } from "./core/folders.js";
 import { startFocus } from "./core/focus.js";
 import { startHtmx } from "./core/htmx.js";
 import { startCopyButtons } from "./core/copy.js";
@@ -23,6 +24,7 @@ startMenus();
 startShortcuts();
 startTicks();
 startSidebar();
+startFolders();
 startFocus();
 startNews();
 startPalette();

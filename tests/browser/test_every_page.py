@@ -37,6 +37,7 @@ print("IDS", json.dumps({{name: str(getattr(hers, name)) for name in hers.__data
 LOOKS: dict[str, list[str]] = {
     "memory/browse/": ["?q=shellfish", "?status=deleted", "?as_of=2031-05-01"],
     "memory/<str:memory_id>/": ["?edit", "?history=all"],
+    "conversations/": ["?folder={folder}", "?show=archived"],
     "memory/timeline/": ["?what=changed", "?day=2020-01-01"],
     "memory/graph/": ["?note={note}", "?q=shellfish"],
     "memory/quality/": ["?show=duplicates", "?show=contradictions", "?show=unused"],
@@ -80,6 +81,7 @@ def parameters(ids: dict[str, str]) -> dict[str, str]:
         "call_id": ids["waiting_call"],
         "import_id": ids["imported"],
         "attachment_id": ids["attachment"],
+        "folder_id": ids["folder"],
         "name": "model",
     }
     return own | more | rest

@@ -28,7 +28,7 @@ def browser(alice: User, sign_in: SignIn) -> Client:
     return sign_in(alice)
 
 
-def make(user: User, title: str, **marks: bool) -> Conversation:
+def make(user: User, title: str, **marks: Any) -> Conversation:
     place = conversation_create(user_id=user.pk, title=title)
     return conversation_change(user_id=user.pk, conversation_id=place.pk, **marks) if marks else place
 

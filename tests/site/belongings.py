@@ -22,7 +22,7 @@ from apps.capabilities.models import Execution
 from apps.chat.attachments.files import file_write as attachment_file_write
 from apps.chat.conversations.ingest import messages_ingest
 from apps.chat.conversations.links import through
-from apps.chat.models import Attachment, Conversation, Message, Turn
+from apps.chat.models import Attachment, Conversation, Folder, Message, Turn
 from apps.core.ids import uuid7
 from apps.gateway.mcp.approvals import call_wait
 from apps.gateway.mcp.callers import STDIO
@@ -66,6 +66,7 @@ class Belongings:
     waiting_call: UUID
     imported: UUID
     attachment: UUID
+    folder: UUID
 
     def ids(self) -> list[str]:
         """Every id of hers, in the forms in which they may appear in an answer."""
@@ -92,8 +93,10 @@ def make_belongings(owner: User) -> Belongings:
     ingested = [{"role": "user", "content": f"My shellfish allergy and the {MARK}", "external_id": "m1"}]
     ingestion = messages_ingest(user_id=owner.pk, session="s1", channel="mail", messages=ingested)
     conversation = Conversation.objects.for_user(owner).get(pk=ingestion.conversation_id)
+    folder = Folder.objects.create(user=owner, name=f"Hers, the {MARK}")
     Conversation.objects.for_user(owner).filter(pk=conversation.pk).update(
         pinned=True,
+        folder=folder,
         title=f"About the {MARK}",
         channel="chat",
         summary=f"The {MARK} is allergic",
@@ -142,7 +145,7 @@ def make_belongings(owner: User) -> Belongings:
     return Belongings(
         owner, note.pk, deleted.pk, waiting.pk, edge.pk, conversation.pk, message.pk, turn.pk, call.pk, token.pk,
         file, deleted_file, receipt.pk, *make_capability(owner), *make_build(owner, conversation), through(conversation.pk, f"https://{MARK}.example/").split("/")[-2],
-        grant.pk, make_waiting_call(owner, reach), imported.pk, make_attachment(owner, conversation),
+        grant.pk, make_waiting_call(owner, reach), imported.pk, make_attachment(owner, conversation), folder.pk,
     )  # fmt: skip
 
 

@@ -83,6 +83,14 @@ def bodies(route: Route, hers: Belongings) -> list[dict[str, Any]]:
             {"capability": str(hers.capability), "feedback": "bob was here"},
             {"capability": TOOL, "execution": str(hers.execution)},
         ],
+        "api/v1/conversations/<str:conversation_id>/": [
+            {"title": "bob was here", "folder": str(hers.folder)}
+        ],
+        "c/<str:conversation_id>/move/": [{"folder": str(hers.folder)}],
+        "conversations/bulk/": [
+            {"do": what, "conversations": conversation, "folder": str(hers.folder)}
+            for what in ("move", "archive", "restore")
+        ],
         "api/v1/builds/<str:build_id>/answer/": [
             {"id": str(hers.question), "decision": "allow"},
             {"text": "bob was here"},
@@ -150,6 +158,7 @@ def parameters(hers: Belongings) -> dict[str, list[str]]:
         "attachment_id": [str(hers.attachment)],
         "conversation_id": [str(hers.conversation)],
         "message_id": [str(hers.message)],
+        "folder_id": [str(hers.folder)],
         "pk": [str(hers.token), str(hers.owner.pk)],
         "name": ["model"],
         "receipt_id": [str(hers.receipt)],

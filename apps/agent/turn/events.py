@@ -214,4 +214,10 @@ class TitleMade(Event):
     title: str
 
 
+class BranchChosen(Event):
+    """A version that had given way is in force again, with what followed it; may come after the end of the turn's stream."""
+
+    type: ClassVar[str] = "branch"
+
+
 LAST_EVENTS = {name for name, event in EVENT_TYPES.items() if event.last}

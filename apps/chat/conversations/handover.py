@@ -103,8 +103,8 @@ def messages_to_index() -> "QuerySet[Message]":
 
 
 def messages_to_capture() -> "QuerySet[Message]":
-    """Messages of all users that were not handed to memory yet."""
-    return Message.objects.unscoped().filter(captured=False)
+    """Messages of all users that were not handed to memory yet; one that gave way to another version waits for its return."""
+    return Message.objects.unscoped().filter(captured=False, superseded_by=None)
 
 
 def messages_index_pending() -> None:
@@ -150,7 +150,7 @@ def conversation_left(conversation_id: UUID) -> None:
 def messages_capture_pending() -> None:
     """Sweep: hands over what a crash left out, of turns that have ended. Conversation by conversation: one that cannot be
     read does not keep back the others, and nobody waits for all of them to be written."""
-    left = Message.objects.unscoped().filter(captured=False, kind=MessageKind.TEXT)
+    left = messages_to_capture().filter(kind=MessageKind.TEXT)
     left = left.filter(created_at__lt=timezone.now() - UNCAPTURED_AGE).exclude(
         turn__state__in=OPEN_STATES
     )
@@ -170,7 +170,8 @@ def messages_capture_pending() -> None:
 def _messages_capture(rows: QuerySet[Message]) -> None:
     """Hands the first of these messages of one conversation over and marks them, so many that they fit into one transaction. Call
     it inside one."""
-    rows = rows.select_related("conversation", "turn").select_for_update(of=("self",))
+    rows = rows.filter(superseded_by=None).select_related("conversation", "turn")
+    rows = rows.select_for_update(of=("self",))
     messages = list(rows.order_by("position")[:SWEEP_BATCH])
     by_people = [message for message in messages if not (message.turn and message.turn.said)]
     if by_people:

@@ -42,6 +42,10 @@ class MessageOutput(Shape):
     state: TurnStatus
     error: dict[str, Any] | None
     tool_calls: list[MessageToolCallOutput]
+    versions: list[UUID] = Field(
+        description="Of a message that was edited or answered anew: the turns that stood in its place, its own among them. "
+        "`/conversations/{id}/branch/` brings one back."
+    )
     memories: list[dict[str, Any]]
     attachments: list[AttachmentOutput] = Field(
         description="Files that the user put beside it; those that were deleted are left out."
@@ -63,6 +67,7 @@ def message_json(
     *,
     leads: Leads = directly,
     files: Sequence[Attachment] | None = None,
+    versions: Sequence[UUID] = (),
 ) -> dict[str, Any]:
     """One message with its HTML, as `MessageOutput` has it. `files` are those beside it, which are looked for where they are not given.
 
@@ -82,6 +87,7 @@ def message_json(
             state=turn.state if turn else TurnStatus.DONE,
             error={"code": turn.error_code, "message": turn.error_message} if turn and failed else None,
             tool_calls=[] if from_user else list(map(toolcall_seen, calls)),
+            versions=list(versions) if from_user else [],
             memories=turn.memories if turn and from_user else [],
             attachments=files,
         )
@@ -96,12 +102,37 @@ def messages_json(user_id: UUID, messages: Iterable[Message]) -> list[dict[str, 
     )
     found = [(row, calls.get((row.turn_id, row.round), [])) for row in rows]
     files = attachments_by_message(user_id, (row for row in rows if row.role == Role.USER))
+    versions = versions_of(row.turn for row in rows if row.turn and row.role == Role.USER)
     links = {key: ConversationLinks(user_id, key) for key in {row.conversation_id for row in rows}}
     return [
-        message_json(row, row.turn, mine, leads=links[row.conversation_id], files=files.get(row.pk, []))
+        message_json(
+            row,
+            row.turn,
+            mine,
+            leads=links[row.conversation_id],
+            files=files.get(row.pk, []),
+            versions=versions.get(row.turn_id, ()),
+        )
         for row, mine in found
         if row.text or mine
     ]
+
+
+def versions_of(turns: Iterable[Turn]) -> dict[UUID | None, list[UUID]]:
+    """By turn of one user all that stood in its place, oldest first; none for one that stands there alone."""
+    many = [turn for turn in turns if turn.place]
+    if not many:
+        return {}
+    rows = Turn.objects.owned_by(many[0].user_id).filter(
+        conversation_id__in={turn.conversation_id for turn in many},
+        place__in={turn.place for turn in many},
+    )
+    found: dict[tuple[UUID, int], list[UUID]] = defaultdict(list)
+    for conversation_id, place, key in rows.order_by("position").values_list(
+        "conversation_id", "place", "pk"
+    ):
+        found[conversation_id, place].append(key)
+    return {turn.pk: found[turn.conversation_id, turn.place] for turn in many}
 
 
 def calls_by_round(user_id: UUID, turn_ids: set[UUID]) -> dict[tuple[UUID | None, int], list[ToolCall]]:

@@ -58,7 +58,7 @@ def _blocks(value: object, *, field: str) -> str:
 
 
 class ConversationRecord(RecordInput):
-    """A conversation; `tainted` says that others' words came up in it."""
+    """A conversation; `tainted` says that others' words came up in it, `folder` is the name of the one it is in."""
 
     id: RecordId
     title: _Text200 = ""
@@ -66,6 +66,7 @@ class ConversationRecord(RecordInput):
     use_memory: bool = True
     pinned: bool = False
     archived: bool = False
+    folder: _Text64 = ""
     channel: Annotated[str, text(64)] = "izzy"
     session: _Text200 = ""
     summary: Exact = ""
@@ -86,6 +87,7 @@ class TurnRecord(RecordInput):
     id: RecordId
     conversation: RecordId
     position: _Number
+    place: _Number = 0
     state: Literal["done", "stopped", "failed", "interrupted"]
     client_id: _Text64 = ""
     model: _Text100 = ""
@@ -118,6 +120,7 @@ class MessageRecord(RecordInput):
     stop_reason: _Text32 = ""
     round: Annotated[int, Field(ge=0, le=32_767)] = 0
     seq: _Long = 0
+    branch: _Number = 0
     superseded_by: RecordId | None = None
     created_at: RecordTime
 
@@ -152,13 +155,13 @@ PLAIN = {
         *("summary", "summary_until", "summary_untrusted", "summary_by", "last_position", "last_seq"),
     ),
     "turn": (
-        *("position", "state", "client_id", "model", "memories", "memory_tokens", "usage", "by_izzy"),
-        "attached",
+        *("position", "place", "state", "client_id", "model", "memories", "memory_tokens", "usage"),
+        *("by_izzy", "attached"),
         *("said", "error_code", "error_message"),
     ),
     "message": (
         *("position", "role", "kind", "blocks", "text", "speaker", "external_id", "stop_reason"),
-        *("round", "seq"),
+        *("round", "seq", "branch"),
     ),
     "tool_call": (
         *("round", "position", "tool_use_id", "name", "tier", "input", "answer", "result", "is_error"),
@@ -172,7 +175,8 @@ def conversation_rows(user_id: UUID) -> Iterator[Row]:
     """Each conversation with its turns, messages and tool calls behind it. A turn that is not over is exported as one that was
     interrupted, with the message that opened it alone."""
     few: list[Conversation] = []
-    for conversation in paged(Conversation.objects.for_user(user_id).defer("tools"), 50):
+    own = Conversation.objects.for_user(user_id).select_related("folder").defer("tools")
+    for conversation in paged(own, 50):
         if (
             few
             and sum(each.last_position for each in few) + conversation.last_position > MESSAGES_AT_ONCE
@@ -229,6 +233,7 @@ def _row(conversation: Conversation, tainted: bool) -> Row:
         "type": "conversation",
         "id": str(conversation.id),
         **{name: getattr(conversation, name) for name in PLAIN["conversation"]},
+        "folder": conversation.folder.name if conversation.folder else "",
         "summary_at": moment(conversation.summary_at),
         "tainted": tainted,
         "created_at": moment(conversation.created_at),

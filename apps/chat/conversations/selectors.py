@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db.models import Count, F, QuerySet
+from django.db.models import Count, F, Q, QuerySet
 from django.utils import timezone
 
 from apps.agent.models import ToolCall
@@ -52,26 +52,33 @@ def conversation_belongs(user_id: UUID, conversation_id: UUID) -> bool:
 
 
 def conversations_for(user_id: UUID, *, channel: str | None = CHAT_CHANNEL) -> QuerySet[Conversation]:
-    """The user's conversations, newest activity first; `channel=None` gives those of programs too.
+    """The user's conversations with their folders, newest activity first; `channel=None` gives those of programs too.
 
     Without the definitions of their tools, some 30 KB each, which no list shows.
     """
-    found = Conversation.objects.for_user(user_id).defer("tools").order_by("-updated_at", "-id")
+    found = Conversation.objects.for_user(user_id).select_related("folder").defer("tools")
+    found = found.order_by("-updated_at", "-id")
     return found if channel is None else found.filter(channel=channel)
 
 
 def conversations_page(
     user_id: UUID, number: int = 1, *, first: int | None = None
 ) -> tuple[list[Conversation], bool]:
-    """A page of the sidebar's list, counted from 1, with those from `first` on before it, and whether there are more."""
+    """A page of the sidebar's list, counted from 1, with those from `first` on before it, and whether there are more. What is in
+    a folder stands there instead, unless it is pinned."""
     begin, end = ((first or number) - 1) * PAGE_SIZE, number * PAGE_SIZE
-    rows = list(conversations_shown(user_id)[begin : end + 1])
+    listed = conversations_shown(user_id).filter(Q(folder=None) | Q(pinned=True))
+    rows = list(listed[begin : end + 1])
     return rows[: end - begin], len(rows) > end - begin
 
 
-def conversations_shown(user_id: UUID, *, archived: bool = False) -> QuerySet[Conversation]:
-    """The user's own chats as their list has them, pinned ones first, or the archived ones, which come by time alone."""
+def conversations_shown(
+    user_id: UUID, *, archived: bool = False, folder: UUID | None = None
+) -> QuerySet[Conversation]:
+    """The user's own chats as their list has them, pinned ones first, or the archived ones, which come by time alone; all or
+    those of a folder."""
     rows = conversations_for(user_id).filter(archived=archived)
+    rows = rows if folder is None else rows.filter(folder=folder)
     return rows if archived else rows.order_by("-pinned", "-updated_at", "-id")
 
 
@@ -160,7 +167,7 @@ def conversations_search(
     passages = passages_saying(user_id, query, source=Source.CONVERSATION)
     literally = _first(((each.conversation_id, each.text, each.source_id) for each in passages), query)
     snippets = _said(user_id, query) | _said_lately(user_id, query, limit, channel) | literally
-    named = Conversation.objects.owned_by(user_id).filter(id__in=snippets).defer("tools")
+    named = conversations_for(user_id, channel=None).filter(id__in=snippets).order_by()
     rows = {row.id: row for row in named if channel is None or row.channel == channel}
     for conversation_id, said in snippets.items():
         if conversation_id in rows:

@@ -15,7 +15,7 @@ from apps.agent.models import ToolCall, ToolGrant
 from apps.builder.models import Follower
 from apps.chat.attachments.services import attachments_remove
 from apps.chat.conversations.selectors import conversation_get
-from apps.chat.models import Attachment, Conversation, Message, Turn, TurnEvent
+from apps.chat.models import Attachment, Conversation, Folder, Message, Turn, TurnEvent
 from apps.core.db.writing import SLICE, in_slices, insert_all, rows_remove, users_of
 from apps.core.errors import Forbidden, NotFound
 from apps.core.ids import parse_id
@@ -34,7 +34,11 @@ UNDO_FOR = timedelta(minutes=2)
 
 @transaction.atomic
 def conversation_create(
-    *, user_id: UUID, title: object = "", use_memory: bool | None = None
+    *,
+    user_id: UUID,
+    title: object = "",
+    use_memory: bool | None = None,
+    folder: Folder | None = None,
 ) -> Conversation:
     """An empty conversation; `use_memory=None` takes the user's preference. InvalidInput, TooLarge for the title.
 
@@ -46,7 +50,11 @@ def conversation_create(
     if use_memory is None:
         use_memory = preferences_for(user_id).use_memory
     made = Conversation(
-        user_id=user_id, title=" ".join(named.split()), title_by_user=bool(named), use_memory=use_memory
+        user_id=user_id,
+        title=" ".join(named.split()),
+        title_by_user=bool(named),
+        use_memory=use_memory,
+        folder=folder,
     )
     insert_all([made])
     return made
@@ -66,9 +74,11 @@ def conversation_change(
     title: object = None,
     pinned: bool | None = None,
     archived: bool | None = None,
+    folder: Folder | None = None,
+    unfile: bool = False,
 ) -> Conversation:
     """Changes what is given, all or none, and leaves the time of the last activity alone. A title is the user's own from then
-    on. NotFound, InvalidInput and TooLarge for the title."""
+    on; `unfile` takes it out of its folder. NotFound, InvalidInput and TooLarge for the title."""
     conversation = conversation_get(user_id, conversation_id, lock=True)
     changes: dict[str, object] = {}
     if title is not None:
@@ -76,6 +86,7 @@ def conversation_change(
         changes |= {"title": named, "title_by_user": True}
     changes |= {"pinned": pinned} if pinned is not None else {}
     changes |= {"archived": archived} if archived is not None else {}
+    changes |= {"folder": folder} if folder is not None or unfile else {}
     for name, value in changes.items():
         setattr(conversation, name, value)
     conversation.save(update_fields=list(changes))

@@ -21,7 +21,7 @@ from apps.chat.conversations.records import (
     TurnRecord,
 )
 from apps.chat.conversations.selectors import CHAT_CHANNEL
-from apps.chat.models import Conversation, Message, MessageKind, Role, Turn
+from apps.chat.models import Conversation, Folder, Message, MessageKind, Role, Turn
 from apps.core.db.writing import insert_all
 from apps.core.transfer import (
     CHANGED,
@@ -96,6 +96,9 @@ class _Batch:
     def _heads(self, heads: Sequence[tuple[Entry, ConversationRecord]]) -> None:
         taking, ids = self.taking, self.ids["conversation"]
         names = _names_taken(taking.user_id, [record for _, record in heads])
+        folders = {
+            folder.name.casefold(): folder.pk for folder in Folder.objects.for_user(taking.user_id)
+        }
         for entry, record in heads:
             key = ids[record.id]
             if ids.known(record.id) or key in self.conversations:
@@ -118,6 +121,7 @@ class _Batch:
             self.conversations[key] = Conversation(
                 id=key,
                 user_id=taking.user_id,
+                folder_id=folders.get(record.folder.casefold()) if taking.own else None,
                 summary_at=record.summary_at if taking.own else None,
                 stored_seq=values["last_seq"],
                 pruned_seq=values["last_seq"],
@@ -243,6 +247,7 @@ class _Batch:
                 "stop_reason": "",
                 "round": 0,
                 "seq": 0,
+                "branch": 0,
                 "speaker": record.speaker or str(record.role),
             }
         return Message(

@@ -2,10 +2,11 @@
 
 from apps.agent.models import ToolCall
 from apps.chat.attachments.records import attachment_rows, attachments_plan
-from apps.chat.models import Attachment, Conversation, Message, Turn
+from apps.chat.models import Attachment, Conversation, Folder, Message, Turn
 from apps.core.transfer import RecordGroup, record_groups
 
 from .documents import conversation_document, conversation_documents
+from .folder_records import folder_rows, folders_plan
 from .foreign import foreign_plan
 from .records import conversation_rows
 from .taking import conversations_plan
@@ -13,6 +14,16 @@ from .taking import conversations_plan
 
 def register() -> None:
     """Called once, when the apps are ready."""
+    record_groups.register(
+        "folders",
+        RecordGroup(
+            rank=49,
+            kinds=("folder",),
+            plan=folders_plan,
+            rows=folder_rows,
+            tables={"folder": Folder},
+        ),
+    )
     record_groups.register(
         "conversations",
         RecordGroup(

@@ -13,6 +13,7 @@ from django.utils import timezone
 from django.utils.html import conditional_escape, format_html_join
 from django.utils.safestring import SafeString
 
+from apps.chat.conversations.folders import folders_listed
 from apps.chat.conversations.selectors import conversations_page, has_archived
 from apps.chat.models import Conversation
 
@@ -51,7 +52,12 @@ def recent_conversations(context: Context) -> dict[str, object]:
     """The first page of them, for pages that have something else to show."""
     user_id = context["request"].user.pk
     rows, has_more = conversations_page(user_id)
-    return {"rows": rows, "has_more": has_more, "archived": has_archived(user_id)}
+    return {
+        "rows": rows,
+        "has_more": has_more,
+        "archived": has_archived(user_id),
+        "folders": folders_listed(user_id),
+    }
 
 
 @register.filter

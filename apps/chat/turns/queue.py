@@ -11,13 +11,13 @@ from django.utils import timezone
 
 from apps.agent.selectors import toolcalls_undecided
 from apps.agent.services import Reason
+from apps.agent.turn.events import BranchChosen, TurnFailed, TurnQueued, TurnStopped
 from apps.agent.turn.events import Build as BuildEvent
-from apps.agent.turn.events import TurnFailed, TurnQueued, TurnStopped
 from apps.builder.builds.messages import messages_to_log
 from apps.builder.builds.selectors import builds_in
 from apps.builder.models import Follower
 from apps.builder.shapes import BuilderMessageOutput
-from apps.chat.conversations.messages import message_json
+from apps.chat.conversations.messages import message_json, versions_of
 from apps.chat.models import (
     OPEN_STATES,
     Conversation,
@@ -78,17 +78,10 @@ def work_next(conversation_id: UUID, running: UUID | None) -> Work:
     """
     Conversation.lease_extend(conversation_id)
     turns = _turns_with_news(conversation_id)
-    work = Work(
-        events=[
-            queued_line(turn)
-            if turn.state == TurnStatus.QUEUED
-            else LoggedEvent.of(turn.id, TurnStopped(), messages=message_ids(turn))
-            for turn in turns
-            if not turn.announced
-        ]
-    )
+    work = Work(events=[_line(turn) for turn in turns if not turn.announced])
     work.events += build_events(conversation_id)
-    update_all(Turn, ("announced",), [(turn.id, [True]) for turn in turns if not turn.announced])
+    told = [(turn.id, [True, False]) for turn in turns if not turn.announced]
+    update_all(Turn, ("announced", "chosen"), told)
     if running is not None:
         work.stop = any(turn.id == running and turn.stop_requested for turn in turns)
         return work
@@ -97,6 +90,15 @@ def work_next(conversation_id: UUID, running: UUID | None) -> Work:
         work.events += turn_interrupt(turn)
     _claim(work, by_state[TurnStatus.WAITING], by_state[TurnStatus.QUEUED])
     return work
+
+
+def _line(turn: Turn) -> LoggedEvent:
+    """What is to be said of a turn that has news."""
+    if turn.state == TurnStatus.QUEUED:
+        return queued_line(turn)
+    if turn.chosen:
+        return LoggedEvent.of(turn.id, BranchChosen())
+    return LoggedEvent.of(turn.id, TurnStopped(), messages=message_ids(turn))
 
 
 def build_events(conversation_id: UUID) -> list[LoggedEvent]:
@@ -189,7 +191,9 @@ def queued_line(turn: Turn) -> LoggedEvent:
     return LoggedEvent.of(
         turn.id,
         TurnQueued(turn.client_id),
-        message=None if turn.by_izzy else message_json(message, turn),
+        message=None
+        if turn.by_izzy
+        else message_json(message, turn, versions=versions_of([turn]).get(turn.id, ())),
         replaces=[str(value) for value in replaced],
         title=turn.conversation.title,
     )

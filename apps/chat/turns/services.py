@@ -23,16 +23,15 @@ from apps.chat.attachments.services import attachments_take
 from apps.chat.conversations.selectors import conversation_get
 from apps.chat.conversations.services import conversation_create
 from apps.chat.models import Conversation, Message, MessageKind, Role, Turn, TurnStatus
-from apps.chat.summary.services import heuristic_title, summary_cut
-from apps.chat.turns.store import position_next, turn_close
+from apps.chat.summary.services import heuristic_title
+from apps.chat.turns.branches import turn_replace
+from apps.chat.turns.store import position_next
 from apps.core.db.prepared import prepared
 from apps.core.db.writing import insert_all, update_all
 from apps.core.errors import Conflict, InvalidInput, IzzyError, NotFound
 from apps.core.ids import parse_id
 from apps.core.text import clean_text, is_yes
-from apps.memory.capture.windows import windows_hasten, windows_withdraw
-from apps.search.documents import Source
-from apps.search.services import documents_remove
+from apps.memory.capture.windows import windows_hasten
 
 MAX_MESSAGE_CHARS = 100_000
 MAX_CLIENT_ID = 64
@@ -62,8 +61,8 @@ def message_send(
     attachments: object = None,
 ) -> Sent:
     """Stores the user's message with a queued turn, in a new conversation where none is named; `use_memory=None` is as preferred.
-    With `replaces`, the id of a message of theirs, takes that one and all after it out. `attachments` are ids of files that stand
-    beside it; None are those of the replaced message. With some the text may be empty.
+    With `replaces`, the id of a message of theirs, it takes the place of that one and all after it, which stay as a version.
+    `attachments` are ids of files that stand beside it; None are those of the replaced message. With some the text may be empty.
 
     `client_id` is the client's own name for the message. InvalidInput or TooLarge (100,000 characters) for the text, NotFound for
     the conversation or the replaced message, Conflict `turn_running` when something is replaced while a turn is queued or
@@ -99,7 +98,7 @@ def message_send(
 
 
 def turn_retry(*, user_id: UUID, conversation_id: object, client_id: object = "") -> Sent:
-    """Sends the newest user message again and takes its old answer out. Errors as for `message_send`."""
+    """Sends the newest user message again; its old answer stays as a version. Errors as for `message_send`."""
     name = clean_text(client_id or "", field="client_id", max_chars=MAX_CLIENT_ID, allow_empty=True)
 
     def store() -> Sent:
@@ -224,25 +223,6 @@ def _own_messages(conversation: Conversation) -> QuerySet[Message]:
     ).order_by("position")
 
 
-def _supersede_from(conversation: Conversation, first: Message, turn: Turn) -> None:
-    """Takes `first` and what follows out of the conversation; a turn that waits there ends as stopped."""
-    busy = conversation.turns.filter(state__in=[TurnStatus.QUEUED, TurnStatus.RUNNING]).exclude(
-        id=turn.id
-    )
-    if busy.exists():
-        raise Conflict("Izzy is still answering. Stop it first.", code="turn_running")
-    for waiting in conversation.turns.filter(state=TurnStatus.WAITING):
-        turn_close(waiting, reason="stopped")
-        waiting.state, waiting.ended_at, waiting.announced = TurnStatus.STOPPED, timezone.now(), False
-        waiting.save(update_fields=["state", "ended_at", "announced"])
-    replaced = conversation.messages.filter(superseded_by=None, position__gte=first.position)
-    ids = list(replaced.values_list("id", flat=True))
-    replaced.update(superseded_by=turn)
-    summary_cut(conversation=conversation, position=first.position)
-    documents_remove(user_id=conversation.user_id, source=Source.CONVERSATION, source_ids=ids)
-    windows_withdraw(user_id=conversation.user_id, conversation_id=conversation.id, message_ids=ids)
-
-
 def _turn_create(
     conversation: Conversation,
     client_id: str,
@@ -260,7 +240,7 @@ def _turn_create(
     )
     insert_all([turn])
     if replaced is not None:
-        _supersede_from(conversation, replaced, turn)
+        turn_replace(conversation, replaced, turn, text)
     conversation.updated_at = timezone.now()
     if not conversation.title:
         conversation.title = heuristic_title(text)

@@ -154,9 +154,9 @@ PLACES = (
     ),
     _target(
         "chat.titles",
-        "chat.conversation title",
+        "chat.conversation title\nchat.folder name",
         Rule.APP,
-        "Titles of conversations",
+        "Titles of conversations and folders",
         "A title that you gave stays.",
     ),
     _target(

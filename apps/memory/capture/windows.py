@@ -239,6 +239,18 @@ def _tainted(user_id: UUID, conversation_id: UUID) -> QuerySet[CaptureWindow, UU
     return rows.values_list("pk", flat=True)[:1]
 
 
+def messages_waiting(
+    *, user_id: UUID, conversation_id: UUID, message_ids: Collection[UUID]
+) -> set[UUID]:
+    """Those of the messages that stand in windows which nobody has read yet."""
+    asked = set(message_ids)
+    windows = CaptureWindow.objects.for_user(user_id).filter(
+        conversation_id=conversation_id, state__in=UNREAD
+    )
+    segments = [segment for window in windows for segment in _segments(window)]
+    return {each.message for each in segments if not each.seen and each.message in asked}
+
+
 @transaction.atomic
 def windows_withdraw(*, user_id: UUID, conversation_id: UUID, message_ids: Collection[UUID]) -> int:
     """Takes replaced messages out of the windows that wait; returns how many windows changed.

@@ -34,6 +34,7 @@ LABELS = {
     "capability_version": "Versions of capabilities",
     "build": "Builds",
     "builder_message": "Messages of builds",
+    "folder": "Folders",
     "conversation": "Conversations",
     "turn": "Turns",
     "message": "Messages",

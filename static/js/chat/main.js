@@ -11,6 +11,7 @@ import { ScrollKeeper } from "./scroll.js";
 import { api } from "../core/api.js";
 import { fromSnapshot, prependEarlier } from "./snapshot.js";
 import { ChatSocket, socketUrl } from "./socket.js";
+import { focusVersions } from "./versions.js";
 import { noteText } from "./tool-words.js";
 import { Surroundings } from "./surroundings.js";
 import { addOptimistic, apply, busyTurn, dropOptimistic, emptyState, giveAnswer, lastTurn, openQuestion, wentOn } from "./state.js";
@@ -123,8 +124,21 @@ export class ChatPage {
       isConnected: () => this.socket.status === "open",
       retry: (turn) => this.retry(turn),
       noteText: (id) => noteText(this.state.turns, id),
+      choose: (turn, by) => this.#choose(turn, by),
       edit: (turn) => this.composer.startEdit(turn.user.id, turn.user.text, turn.user.attachments),
     };
+  }
+
+  /** Asks for another version of a message; the `branch` event has the page read anew. */
+  #choose(turn, by) {
+    if (this.socket.send({ type: "branch", conversation: this.state.conversation, turn })) this.chosen = { turn, by };
+    else this.#notConnected();
+  }
+
+  #onBranch(frame) {
+    if (frame.conversation !== this.state.conversation || frame.seq <= this.state.seq) return;
+    this.wanted = frame.conversation;
+    this.socket.send({ type: "open", conversation: frame.conversation });
   }
 
   #notConnected() {
@@ -146,6 +160,7 @@ export class ChatPage {
 
   #onFrame(frame) {
     if (frame.type === "snapshot") this.#onSnapshot(frame);
+    else if (frame.type === "branch") this.#onBranch(frame);
     else if (frame.type === "error" && frame.turn === undefined) this.#onRefusal(frame);
     else this.#onEvent(frame);
   }
@@ -161,7 +176,19 @@ export class ChatPage {
     this.around.showEarlier(frame.messages.length >= SNAPSHOT_MESSAGES);
     const wanted = takeMessageFromUrl() ?? this.wantedMessage;
     this.wantedMessage = null;
+    this.#showChosen();
     if (wanted) this.#goTo(wanted);
+  }
+
+  /** The version that the reader asked for is there: it stays in sight, and so does the focus. */
+  #showChosen() {
+    const { chosen } = this;
+    const element = chosen && this.log.viewOf(this.state.turns.find((turn) => turn.id === chosen.turn))?.element;
+    this.chosen = null;
+    if (!element) return;
+    this.scroll.toElement(element);
+    focusVersions(element, chosen.by);
+    this.announcer.say(element.querySelector(".versions")?.getAttribute("aria-label") ?? "");
   }
 
   /** Scrolls to a message, however far back it is. */

@@ -39,6 +39,7 @@ function addMessage(state, message) {
   if (message.role === "user") {
     turn.user = { id: message.id, text: message.text, at: message.created_at, speaker: speakerOf(message), attachments: message.attachments ?? [] };
     turn.memories = message.memories ?? [];
+    turn.versions = message.versions ?? [];
     turn.error = message.error ?? null;
     return;
   }
@@ -109,6 +110,7 @@ function addAsk(turn, ask) {
 function addQueued(state, queued) {
   const turn = turnOf(state, queued.turn, queued.turn);
   turn.state = "queued";
+  turn.versions = queued.message?.versions ?? [];
   turn.user ??= { id: queued.message?.id ?? queued.message, text: queued.text, at: queued.message?.created_at ?? null, attachments: queued.message?.attachments ?? [] };
 }
 

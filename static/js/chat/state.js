@@ -16,7 +16,7 @@ export function emptyState(conversation = null) {
 
 export function newTurn({ key, id = null, state = "queued", user = null, clientId = null }) {
   return {
-    key, id, state, clientId, user,
+    key, id, state, clientId, user, versions: [],
     segments: [], memories: [], messages: [],
     notice: null, error: null, usage: null, summary: null, retry: null,
   };
@@ -195,6 +195,7 @@ function onQueued(state, event) {
   if (turn.state === "sending") turn.state = "queued";
   // A turn that Izzy opened itself has no message of the user.
   if (event.message === null) return turn;
+  turn.versions = message.versions ?? [];
   turn.user = { id: message.id ?? null, text: message.text ?? turn.user?.text ?? "", at: message.created_at ?? turn.user?.at ?? null, attachments: message.attachments ?? turn.user?.attachments ?? [] };
   return turn;
 }

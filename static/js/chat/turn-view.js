@@ -9,6 +9,7 @@ import { summedUp } from "./summed-up.js";
 import { SurfacedView } from "./surfaced.js";
 import { TextView } from "./text-view.js";
 import { ToolView } from "./tool-view.js";
+import { versionSwitch } from "./versions.js";
 
 const ENDED = new Set(["done", "stopped", "failed", "interrupted"]);
 
@@ -71,7 +72,7 @@ export class TurnView {
     if (turn.user === null) return;
     const pending = turn.state === "sending" ? sendingText(this.actions.isConnected()) : "";
     const files = turn.user.attachments ?? [];
-    const signature = [turn.user.text, turn.user.id, turn.user.at, pending, ...files.map((file) => file.id)].join("\u0000");
+    const signature = [turn.user.text, turn.user.id, turn.user.at, pending, ...files.map((file) => file.id), ...turn.versions].join("\u0000");
     if (this.user.signature === signature) return;
     this.user.signature = signature;
     const copy = iconButton("copy", "Copy message", () => copyFrom(copy, turn.user.text));
@@ -80,7 +81,7 @@ export class TurnView {
     const bubble = turn.user.text ? h("div", { class: "bubble", dir: "auto" }, turn.user.text) : "";
     const speaker = turn.user.speaker ? h("p", { class: "speaker" }, turn.user.speaker) : null;
     const sending = pending ? h("span", { class: "sending" }, pending) : null;
-    this.user.replaceChildren(...(speaker ? [speaker] : [h("h3", { class: "visually-hidden" }, "You")]), ...[attachedList(files)].filter(Boolean), bubble, h("div", { class: "message-actions" }, sending, time, copy, edit));
+    this.user.replaceChildren(...(speaker ? [speaker] : [h("h3", { class: "visually-hidden" }, "You")]), ...[attachedList(files)].filter(Boolean), bubble, h("div", { class: "message-actions" }, sending, time, copy, edit, turn.versions.length > 1 ? versionSwitch(turn, this.actions.choose) : null));
   }
 
   #updateFlow() {

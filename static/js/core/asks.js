@@ -1,5 +1,7 @@
 // Dialogs that the server writes: <a href="/…" data-ask-url="/…"> opens what the address answers in #ask-dialog; without a script the
 // link leads to the same on a page of its own.
+import { csrfToken } from "./api.js";
+import { relist } from "./news.js";
 import { toast } from "./toasts.js";
 
 const dialog = () => document.getElementById("ask-dialog");
@@ -12,8 +14,29 @@ export function startAsks() {
       open(opener);
     } else if (event.target.closest("#ask-dialog [data-close]")) dialog().close();
   });
+  dialog()?.addEventListener("submit", sendOn);
+  document.addEventListener("input", ({ target }) => {
+    if (target.dataset.picks) target.closest("fieldset").querySelector(`input[type=radio][value="${target.dataset.picks}"]`).checked = true;
+  });
   // It is sent on from here: whoever asked sees what comes of it where it happens.
-  dialog()?.addEventListener("submit", () => setTimeout(() => dialog().close()));
+  dialog()?.addEventListener("submit", (event) => event.target.matches("[data-fetch]") || setTimeout(() => dialog().close()));
+}
+
+/** A form with data-fetch is sent from here: what is wrong is said in the dialog, what was done beside the lists drawn anew. */
+async function sendOn(event) {
+  const form = event.target;
+  if (!form.matches("[data-fetch]")) return;
+  event.preventDefault();
+  const problem = form.querySelector("#ask-problem");
+  const headers = { Accept: "application/json", "X-CSRFToken": csrfToken() };
+  const answer = await fetch(form.action, { method: "POST", headers, body: new URLSearchParams(new FormData(form)), credentials: "same-origin" }).catch(() => null);
+  const said = await answer?.json().catch(() => null);
+  if (answer?.ok && said) {
+    dialog().close();
+    if (said.url) return location.assign(said.url);
+    await relist();
+    toast(said.said);
+  } else if (problem) problem.textContent = said?.message ?? "That did not work. Try again.";
 }
 
 async function open(opener) {

@@ -1,0 +1,1 @@
+"""Folders of conversations on pages and over REST."""
