@@ -421,7 +421,7 @@ def listeners_of(page: Page) -> float:
     return next(float(metric["value"]) for metric in metrics if metric["name"] == "JSEventListeners")
 
 
-def test_retry_and_edit_replace_what_was_said(
+def test_retry_and_edit_keep_what_they_replace_as_versions(
     server: Server, open_page: Callable[..., Page], someone: StorageState
 ) -> None:
     page = open_page(server.url, state=someone)
@@ -441,6 +441,16 @@ def test_retry_and_edit_replace_what_was_said(
     chat.wait_for(chat.last, "done")
     page.reload()
     expect(page.locator(".bubble")).to_have_text(["what do you know about apples?"])
+    versions = page.get_by_role("group", name="Version 3 of 3")
+    versions.get_by_role("button", name="Version before").press("Enter")
+    expect(page.locator(".bubble")).to_have_text(["what do you know about pears?"])
+    expect(page.get_by_role("group", name="Version 2 of 3")).to_be_visible()
+    expect(page.get_by_role("button", name="Version before")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("group", name="Version 1 of 3")).to_be_visible()
+    expect(page.get_by_role("button", name="Version after")).to_be_focused()
+    chat.say("list my memories")
+    expect(chat.turns).to_have_count(2)
 
 
 def test_what_is_being_written_outlives_an_edit_another_conversation_and_a_reload(
@@ -458,7 +468,7 @@ def test_what_is_being_written_outlives_an_edit_another_conversation_and_a_reloa
     page.locator(".conversation-link").click()
     expect(chat.field).to_have_value("what do you know about quinces?")
     page.reload()
-    expect(page.get_by_text("Sending replaces your message")).to_be_visible()
+    expect(page.get_by_text("Sending makes a new version")).to_be_visible()
     expect(chat.field).to_have_value("what do you know about quinces?")
     chat.field.press("Enter")
     expect(page.locator(".bubble")).to_have_text("what do you know about quinces?")
