@@ -27,7 +27,7 @@ from apps.chat.conversations.selectors import (
     conversations_search,
     messages_counted,
 )
-from apps.chat.conversations.services import MAX_TITLE
+from apps.chat.conversations.services import MAX_INSTRUCTIONS, MAX_MODEL, MAX_TITLE
 from apps.chat.models import Conversation, Message
 from apps.core.errors import NotFound
 from apps.core.http.rest import Listed, UserView, operation
@@ -91,6 +91,13 @@ class ConversationChangeInput(OpenInput):
         ABSENT, description="The folder to move it to; null takes it out of its own."
     )
 
+    model: Annotated[str, text(MAX_MODEL, allow_empty=True)] = Field(
+        ABSENT, description="The model that answers in it; empty for the one of the preferences."
+    )
+    instructions: Annotated[str, text(MAX_INSTRUCTIONS, allow_empty=True)] = Field(
+        ABSENT, description="What holds in it beside the user's own instructions."
+    )
+
 
 class IngestInput(OpenInput):
     session: Annotated[str, Checked(lambda value, field: session_checked(value), SESSION)]
@@ -120,6 +127,8 @@ class ConversationOutput(Shape):
 
 
 class ConversationDetailOutput(ConversationOutput):
+    model: str = Field(description="The model that answers in it; empty: the one of the preferences.")
+    instructions: str
     summary: str = Field(
         description="What stands in the prompt for the messages that were summed up; empty where none were."
     )
@@ -187,7 +196,7 @@ class ConversationView(UserView):
 
     @operation("conversations_update", body=ConversationChangeInput, answer=ConversationDetailOutput)
     def patch(self, request: Request, conversation_id: str) -> Beside:
-        """Rename, pin, archive or move a conversation, or take that back."""
+        """Rename, pin, archive or move a conversation, or give it a model and instructions of its own."""
         key = conversation_get(self.user_id, conversation_id).id
         given = self.body(ConversationChangeInput)
         services.conversation_change(
@@ -198,6 +207,8 @@ class ConversationView(UserView):
             archived=given.archived,
             folder=folder_get(self.user_id, given.folder) if given.folder else None,
             unfile="folder" in given.model_fields_set and given.folder is None,
+            model=given.model,
+            instructions=given.instructions,
         )
         return self._read(key)
 

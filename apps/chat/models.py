@@ -51,6 +51,8 @@ class Conversation(UserOwned, Leased):
     in their rows. `summary_by` is the model that wrote it, or `extract` where none did; `summary_untrusted` says that
     other people's text (a page, a file) was read in what it sums up.
 
+    `model` and `instructions` are its own, in the place of the user's and beside them; empty ones leave it to those.
+
     `pinned` puts it above the others in the user's list, `archived` takes it out of that list until its user
     writes in it again; a search finds it all the same.
 
@@ -62,6 +64,8 @@ class Conversation(UserOwned, Leased):
     title = models.CharField(max_length=200, blank=True, default="")
     title_by_user = models.BooleanField(default=False)
     use_memory = models.BooleanField(default=True)
+    model = models.CharField(max_length=100, blank=True, default="")
+    instructions = models.TextField(max_length=4000, blank=True, default="")
     pinned = models.BooleanField(default=False)
     archived = models.BooleanField(default=False)
     folder = models.ForeignKey(Folder, on_delete=models.SET_NULL, null=True, blank=True, db_index=False)

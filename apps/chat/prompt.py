@@ -57,8 +57,11 @@ def prompt_text(name: str) -> str:
     return (_FOLDER / f"{name}.md").read_text(encoding="utf-8").strip()
 
 
-def system_blocks(preferences: Preferences, *, use_memory: bool) -> list[dict[str, Any]]:
-    """The `system` of a request: text blocks that depend on the preferences and the memory flag alone."""
+def system_blocks(
+    preferences: Preferences, *, use_memory: bool, instructions: str = ""
+) -> list[dict[str, Any]]:
+    """The `system` of a request: a text block that depends on the preferences and the memory flag alone, and behind it one with
+    the instructions of the conversation, so that what all conversations begin with is the same."""
     parts = [prompt_text("system"), prompt_text("memory" if use_memory else "no_memory")]
     if use_memory and "files" in preferences.toolsets:
         parts.append(prompt_text("files"))
@@ -69,7 +72,11 @@ def system_blocks(preferences: Preferences, *, use_memory: bool) -> list[dict[st
             "The user has written these instructions for every conversation:\n"
             f"<instructions>\n{preferences.instructions}\n</instructions>"
         )
-    return [{"type": "text", "text": "\n\n".join(parts)}]
+    blocks = [{"type": "text", "text": "\n\n".join(parts)}]
+    if instructions:
+        own = f"The user has written these for this conversation:\n<instructions>\n{instructions}\n</instructions>"
+        blocks.append({"type": "text", "text": own})
+    return blocks
 
 
 def context_block(

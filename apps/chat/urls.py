@@ -3,6 +3,7 @@ from django.urls import path
 from apps.chat import views
 from apps.chat.audit_log import views as log_views
 from apps.chat.folders import views as folder_views
+from apps.chat.overview import views as about
 
 app_name = "chat"
 
@@ -12,6 +13,7 @@ urlpatterns = [
     path("c/<str:conversation_id>/rename/", views.conversation_rename, name="conversation-rename"),
     path("c/<str:conversation_id>/restore/", views.conversation_restore, name="conversation-restore"),
     path("c/<str:conversation_id>/delete/", views.conversation_delete, name="conversation-delete"),
+    path("c/<str:conversation_id>/about/", about.about, name="conversation-about"),
     path("c/<str:conversation_id>/log/", log_views.log_page, name="conversation-log"),
     path("c/<str:conversation_id>/log.json", log_views.log_download, name="conversation-log-download"),
     path("c/<str:conversation_id>/link/<str:signed>/", views.link, name="link"),

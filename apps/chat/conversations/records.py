@@ -67,6 +67,8 @@ class ConversationRecord(RecordInput):
     pinned: bool = False
     archived: bool = False
     folder: _Text64 = ""
+    model: _Text100 = ""
+    instructions: Annotated[str, text(4000, allow_empty=True)] = ""
     channel: Annotated[str, text(64)] = "izzy"
     session: _Text200 = ""
     summary: Exact = ""
@@ -152,6 +154,7 @@ class ToolCallRecord(RecordInput):
 PLAIN = {
     "conversation": (
         *("title", "title_by_user", "use_memory", "pinned", "archived", "channel", "session"),
+        *("model", "instructions"),
         *("summary", "summary_until", "summary_untrusted", "summary_by", "last_position", "last_seq"),
     ),
     "turn": (

@@ -28,6 +28,8 @@ from apps.search.documents import Source
 from apps.search.services import documents_remove
 
 MAX_TITLE = 200
+MAX_MODEL = 100
+MAX_INSTRUCTIONS = 4000
 UNDO_FOR = timedelta(minutes=2)
 """How long a conversation that was deleted on the page can be brought back."""
 
@@ -76,9 +78,12 @@ def conversation_change(
     archived: bool | None = None,
     folder: Folder | None = None,
     unfile: bool = False,
+    model: object = None,
+    instructions: object = None,
 ) -> Conversation:
     """Changes what is given, all or none, and leaves the time of the last activity alone. A title is the user's own from then
-    on; `unfile` takes it out of its folder. NotFound, InvalidInput and TooLarge for the title."""
+    on; `unfile` takes it out of its folder; an empty `model` or `instructions` leaves it to the user's own. They hold from the next
+    message on. NotFound, InvalidInput and TooLarge for the texts."""
     conversation = conversation_get(user_id, conversation_id, lock=True)
     changes: dict[str, object] = {}
     if title is not None:
@@ -86,6 +91,12 @@ def conversation_change(
         changes |= {"title": named, "title_by_user": True}
     changes |= {"pinned": pinned} if pinned is not None else {}
     changes |= {"archived": archived} if archived is not None else {}
+    for name, value, most in (
+        ("model", model, MAX_MODEL),
+        ("instructions", instructions, MAX_INSTRUCTIONS),
+    ):
+        if value is not None:
+            changes[name] = clean_text(value, field=name, max_chars=most, allow_empty=True).strip()
     changes |= {"folder": folder} if folder is not None or unfile else {}
     for name, value in changes.items():
         setattr(conversation, name, value)

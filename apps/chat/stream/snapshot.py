@@ -50,7 +50,9 @@ class Start:
 @one_view()
 def snapshot(conversation: Conversation) -> Start:
     """One frame, the conversation as its rows say; `seq` is the newest event that is in it."""
-    conversation.refresh_from_db(fields=["stored_seq", "title", "archived", *SUMMARY_FIELDS])
+    conversation.refresh_from_db(
+        fields=["stored_seq", "title", "archived", "model", "instructions", *SUMMARY_FIELDS]
+    )
     turn, live = _under_way(conversation)
     queued = Message.objects.owned_by(conversation.user_id).filter(
         conversation=conversation,
@@ -66,6 +68,8 @@ def snapshot(conversation: Conversation) -> Start:
         "title": conversation.title,
         "use_memory": conversation.use_memory,
         "archived": conversation.archived,
+        "model": conversation.model,
+        "instructions": bool(conversation.instructions),
         "messages": messages_json(conversation.user_id, shown),
         "summary": summary_json(conversation),
         "turn": _turn_json(turn, live) if turn and live else None,

@@ -139,7 +139,7 @@ def _loop_state(turn: Turn, preferences: Preferences, *, is_new: bool) -> LoopSt
         update_all(Conversation, ("tools",), [(conversation.pk, [conversation.tools])])
     model = turn.model
     if not turn.said and model in {"", OFFLINE}:  # what was begun offline may go on with a model
-        model = preferences.model or model_for("chat")
+        model = conversation.model or preferences.model or model_for("chat")
         turn.model = OFFLINE if current_endpoint().is_offline else model
         update_all(Turn, ("model",), [(turn.pk, [turn.model])])
     newest = None
@@ -150,7 +150,11 @@ def _loop_state(turn: Turn, preferences: Preferences, *, is_new: bool) -> LoopSt
         user_id=turn.user_id,
         conversation_id=conversation.id,
         turn_id=turn.id,
-        system=system_blocks(preferences, use_memory=conversation.use_memory),
+        system=system_blocks(
+            preferences,
+            use_memory=conversation.use_memory,
+            instructions=conversation.instructions,
+        ),
         tools=tools,
         messages=expanded(turn.user_id, history(conversation), model),
         model=model,

@@ -68,7 +68,7 @@ _STAYS = {Rule.KEEP, Rule.OFFER}
 PLACES = (
     _target(
         "accounts.instructions",
-        "accounts.preferences instructions display_name",
+        "accounts.preferences instructions display_name\nchat.conversation instructions",
         Rule.KEEP,
         "Your name and instructions",
         "Your own settings stay; change them there.",
@@ -223,7 +223,7 @@ WORDLESS = frozenset(
         capabilities.capabilityversion checksum checksums runner
         capabilities.execution backend error_code runner
         chat.attachment media_type sha256 shown_type
-        chat.conversation runner summary_by
+        chat.conversation model runner summary_by
         chat.message stop_reason
         chat.turn error_code model usage
         chat.turnevent type

@@ -56,6 +56,7 @@ export class ChatPage {
     this.links.mark(state.conversation);
     this.around.showTitle(this.state);
     this.around.showArchived(state);
+    this.around.showOwn(state);
     this.around.showGrants(state.conversation);
     if (state.turns.length > 0) this.scroll.toEnd();
     else this.scroll.toStart();

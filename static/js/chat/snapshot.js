@@ -12,6 +12,8 @@ export function fromSnapshot(snapshot) {
   state.title = snapshot.title ?? "";
   state.useMemory = snapshot.use_memory ?? true;
   state.archived = snapshot.archived ?? false;
+  state.model = snapshot.model ?? "";
+  state.instructions = snapshot.instructions ?? false;
   for (const message of snapshot.messages) addMessage(state, message);
   if (snapshot.turn) addLive(state, snapshot.turn);
   for (const { turn, build_id: id, replaces } of snapshot.builds ?? []) addBuild(state, turn, id, replaces);

@@ -17,7 +17,17 @@ export class Surroundings {
       log.hidden = !conversation;
       if (conversation) log.href = `/c/${conversation}/log/`;
     }
+    const about = byId("chat-about");
+    about.hidden = !conversation;
+    if (conversation) about.href = byId("chat-own").href = `/c/${conversation}/about/`;
     setTitle(`${shown} · Izzy`);
+  }
+
+  /** What holds in this conversation alone: its model, its instructions. */
+  showOwn({ conversation, model, instructions }) {
+    const own = byId("chat-own");
+    own.hidden = !conversation || !(model || instructions);
+    own.textContent = [model, instructions ? "own instructions" : ""].filter(Boolean).join(" · ");
   }
 
   showConnection(status) {
