@@ -131,9 +131,14 @@ export class ChatPage {
   }
 
   /** Asks for another version of a message; the `branch` event has the page read anew. */
-  #choose(turn, by) {
-    if (this.socket.send({ type: "branch", conversation: this.state.conversation, turn })) this.chosen = { turn, by };
-    else this.#notConnected();
+  async #choose(turn, by) {
+    this.chosen = { turn, by };
+    try {
+      await api("POST", `/api/v1/conversations/${this.state.conversation}/branch/`, { turn });
+    } catch (error) {
+      this.chosen = null;
+      toastError(error);
+    }
   }
 
   #onBranch(frame) {
