@@ -45,7 +45,12 @@ def navigation(site: Any) -> list[dict[str, Any]]:
     names = {model._meta.label_lower: str(model._meta.verbose_name_plural) for model in site._registry}
     known = {label for group in GROUPS.values() for label in group}
     internals = dict.fromkeys(sorted(names.keys() - known, key=names.__getitem__), "data_object")
-    back = {"title": "Back to Izzy", "icon": "arrow_back", "link": reverse_lazy("chat:home")}
+    back = {
+        "title": "Back to Izzy",
+        "icon": "arrow_back",
+        "link": reverse_lazy("chat:home"),
+        "active": lambda request: False,  # every address begins with this one
+    }
     index = {"title": "Overview", "icon": "dashboard", "link": reverse_lazy("admin:index")}
     return [
         {"items": [back, index]},

@@ -6,6 +6,7 @@ from django.templatetags.static import static
 from django.urls import include, path
 from django.views.generic import RedirectView
 
+from izzysite.app import manifest, offline, service_worker
 from izzysite.views import SchemaView, SwaggerView, healthz, metrics, readyz
 
 api_urlpatterns = [
@@ -24,6 +25,9 @@ urlpatterns = [
     path("metrics", metrics, name="metrics"),
     # Browsers ask for this one by themselves, on pages that are not ours too (admin, API docs).
     path("favicon.ico", login_not_required(RedirectView.as_view(url=static("img/icon.svg")))),
+    path("manifest.webmanifest", manifest, name="manifest"),
+    path("service-worker.js", service_worker, name="service-worker"),
+    path("offline/", offline, name="offline"),
     path("admin/", admin.site.urls),
     path("api/schema/", SchemaView.as_view(), name="schema"),
     path("api/docs/", SwaggerView.as_view(url_name="schema"), name="docs"),

@@ -31,6 +31,7 @@ from apps.chat.conversations.selectors import (
     conversations_shown,
     has_archived,
 )
+from apps.chat.done import done_lately
 from apps.chat.first_steps import first_steps, suggestions
 from apps.chat.models import Conversation
 from apps.chat.palette import palette
@@ -185,7 +186,8 @@ def news(request: HttpRequest) -> JsonResponse:
     ]
     waiting = sum(count(_user_id(request)) for count in undecided.values())
     stamp = hashlib.sha256(json.dumps(listed).encode()).hexdigest()
-    return JsonResponse({"stamp": stamp, "asks": asks, "waiting": waiting})
+    done = {"done": done_lately(_user_id(request))} if "done" in request.GET else {}
+    return JsonResponse({"stamp": stamp, "asks": asks, "waiting": waiting, **done})
 
 
 @never_cache

@@ -1,5 +1,6 @@
 // What every page has: theme switch, drawer, dialogs, shortcuts, copy buttons, htmx set-up.
 import { startAsks } from "./core/asks.js";
+import { startAppLike } from "./core/app-like.js";
 import { startDialogs } from "./core/dialogs.js";
 import { startDrawer } from "./core/drawer.js";
 import { startFolders } from "./core/folders.js";
@@ -27,4 +28,5 @@ startSidebar();
 startFolders();
 startFocus();
 startNews();
+startAppLike();
 startPalette();

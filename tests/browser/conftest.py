@@ -48,7 +48,9 @@ class Watch:
     """What the console said that it should not have. `allowed` are patterns a test expects."""
 
     problems: list[str] = field(default_factory=list)
-    allowed: list[str] = field(default_factory=list)
+    allowed: list[str] = field(
+        default_factory=lambda: ["Service Worker registration blocked by Playwright"]
+    )
 
     def follow(self, page: Page) -> None:
         page.on("console", self._on_console)
@@ -95,9 +97,11 @@ def open_page(browser: Browser, watch: Watch) -> Iterator[OpenPage]:
     contexts: list[BrowserContext] = []
 
     def open_(url: str, state: StorageState | None = None, **options: Any) -> Page:
-        context = browser.new_context(
-            storage_state=state, **({"viewport": {"width": 1280, "height": 800}} | options)
-        )
+        usual: dict[str, Any] = {
+            "viewport": {"width": 1280, "height": 800},
+            "service_workers": "block",  # servers go and come back here, and the worker would complain of it
+        }
+        context = browser.new_context(storage_state=state, **(usual | options))
         context.set_default_timeout(PATIENCE)
         contexts.append(context)
         page = context.new_page()

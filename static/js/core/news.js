@@ -1,5 +1,6 @@
 // What every page keeps an eye on: the sidebar's list, which another tab or Izzy may have changed, and the questions of builds,
 // which wait a minute only: in the title, at the top of the page and in the sidebar, with the seconds left.
+import { notify, wantsNotices } from "./app-like.js";
 import { h, icon } from "./dom.js";
 
 const EVERY = 5000;
@@ -28,7 +29,8 @@ export function startNews() {
 
 async function look() {
   clearTimeout(timer);
-  const response = await fetch(document.getElementById("asks").dataset.url, { credentials: "same-origin" }).catch(() => null);
+  const url = document.getElementById("asks").dataset.url + (wantsNotices() ? "?done" : "");
+  const response = await fetch(url, { credentials: "same-origin" }).catch(() => null);
   if (response?.redirected) return; // signed out
   if (response?.ok) await show(await response.json());
   timer = setTimeout(look, document.hidden ? HIDDEN_EVERY : EVERY);
@@ -37,6 +39,7 @@ async function look() {
 async function show(news) {
   asks = news.asks.map((ask) => ({ ...ask, until: performance.now() + ask.seconds * 1000 }));
   waiting = news.waiting;
+  if (news.done) notify(news.done);
   draw();
   const changed = stamp !== null && stamp !== news.stamp;
   if (!changed || (await reloadSidebar())) stamp = news.stamp;
