@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 from django import forms
 from django.contrib.auth import authenticate
 from django.contrib.auth.forms import AuthenticationForm
+from django.contrib.auth.password_validation import validate_password
 from django.core.validators import RegexValidator, URLValidator
 from django.http import HttpRequest
 from django.utils import timezone
@@ -224,6 +225,22 @@ class SetupForm(PlainForm):
         max_length=64, required=False, widget=forms.HiddenInput(attrs={"data-time-zone": ""})
     )
 
+    def clean(self) -> dict[str, Any]:
+        """Looks at name and password both, so that what is wrong with either is told at once."""
+        given = super().clean() or {}
+        name, secret = given.get("username"), given.get("password")
+        if name:
+            try:
+                User._meta.get_field("username").run_validators(name)
+            except forms.ValidationError as error:
+                self.add_error("username", error)
+        if secret:
+            try:
+                validate_password(secret, User(username=name or ""))
+            except forms.ValidationError as error:
+                self.add_error("password", error)
+        return given
+
 
 class NewUserForm(PlainForm):
     username = username_field()
@@ -339,10 +356,12 @@ class PreferencesForm(PlainForm):
         toolsets = self.fields["toolsets"]
         assert isinstance(toolsets, forms.MultipleChoiceField)  # noqa: S101  for the type checker
         toolsets.choices = self.toolset_names
+        words, usual = dict(APPROVALS), dict(offered("tool_defaults"))
         for name, label in self.tools:
+            default = words.get(usual.get(name, ""), "")
             self.fields[f"approval_{name}"] = forms.ChoiceField(
                 label=label,
-                choices=[("", "Default"), *APPROVALS],
+                choices=[("", f"Default: {default.lower()}" if default else "Default"), *APPROVALS],
                 required=False,
                 initial=preferences.tool_approval.get(name, ""),
                 widget=forms.Select(attrs={"class": "input"}),

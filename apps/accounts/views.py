@@ -239,10 +239,14 @@ def _users_page(request: SignedInRequest, form: NewUserForm, shown: dict[str, An
 @require_POST
 @superuser_only
 def set_active(request: SignedInRequest, pk: str) -> HttpResponse:
+    user, active = _user(pk), request.POST.get("active") == "yes"
     try:
-        user_set_active(user=_user(pk), active=request.POST.get("active") == "yes")
+        user_set_active(user=user, active=active)
     except IzzyError as error:
         messages.error(request, error.message)
+    else:
+        done = "may sign in again" if active else "is blocked: signed out everywhere, and kept out"
+        messages.success(request, f"{user.username} {done}.")
     return redirect("accounts:users")
 
 

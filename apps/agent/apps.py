@@ -26,6 +26,7 @@ class AgentConfig(AppConfig):
         warmups.register("model", sdk.warm_up)
         warmups.register("web", warm_up_web)
         choices.register("tools", status.tool_choices)
+        choices.register("tool_defaults", status.tool_defaults)
         choices.register("toolsets", status.toolset_choices)
         choices.register("models", status.model_choices)
         purge_parts.register("agent", PurgePart(related=selectors.toolcalls_naming))

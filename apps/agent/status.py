@@ -87,6 +87,11 @@ def tool_choices() -> list[tuple[str, str]]:
     return sorted(((tool.name, tool.title) for tool in all_tools()), key=lambda pair: pair[1])
 
 
+def tool_defaults() -> list[tuple[str, str]]:
+    """What holds for each tool where the user has chosen nothing: allow, ask or never."""
+    return [(tool.name, tool.approval) for tool in all_tools()]
+
+
 def toolset_choices() -> list[tuple[str, str]]:
     """The toolsets that have tools."""
     names = sorted({tool.toolset for tool in all_tools() if tool.toolset})

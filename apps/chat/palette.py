@@ -76,7 +76,8 @@ def _actions(user: User) -> list[Entry]:
 
     own = [
         to("New conversation", "chat:home", "new-chat", "chat begin", "Alt N"),
-        to("Memories", "memory:list", "memory", "notes browse overview", "Alt M"),
+        to("Memories", "memory:overview", "memory", "notes overview", "Alt M"),
+        to("Browse memories", "memory:list", "memory", "notes list add"),
         to("Review", "memory:review", "check", "waiting accept contradictions"),
         to("Timeline", "memory:timeline", "clock", "life when history"),
         to("Graph", "memory:graph", "graph", "links map"),

@@ -13,6 +13,7 @@ import { startNews } from "./core/news.js";
 import { startTicks } from "./core/ticks.js";
 import { startShortcuts } from "./core/shortcuts.js";
 import { startThemeSwitch } from "./core/theme-switch.js";
+import { startUnsaved } from "./core/unsaved.js";
 import { startSidebar } from "./core/sidebar.js";
 
 startThemeSwitch();
@@ -29,4 +30,5 @@ startFolders();
 startFocus();
 startNews();
 startAppLike();
+startUnsaved();
 startPalette();

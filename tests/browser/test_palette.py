@@ -53,5 +53,5 @@ def test_on_a_phone_it_has_a_button(
 ) -> None:
     page = open_page(f"{server.url}/settings/", state=someone, **PHONE)
     page.locator(".topbar [data-palette]").tap()
-    page.get_by_role("option", name="Memories").tap()
+    page.get_by_role("option", name="Memories Alt M").tap()
     expect(page).to_have_url(f"{server.url}/memory/")

@@ -25,6 +25,7 @@ from apps.capabilities.catalog.selectors import (
     versions_of,
 )
 from apps.capabilities.models import Capability, CapabilityVersion, Execution, Status, Trigger
+from apps.capabilities.pages.colours import coloured
 from apps.capabilities.pages.run_form import RunForm
 from apps.capabilities.runs.execution import RunOrigin, capability_execute, executions_interrupt
 from apps.core.errors import IzzyError, NotFound
@@ -171,7 +172,13 @@ def files(request: SignedInRequest, capability: str) -> HttpResponse:
     tool = found(request, capability)
     contents = files_read(tool.current.path) if tool.current else {}
     shown = [
-        {"name": name, "text": contents[name], "hint": FILE_HINTS[name], "key": name.replace(".", "-")}
+        {
+            "name": name,
+            "text": contents[name],
+            "html": coloured(name, contents[name]),
+            "hint": FILE_HINTS[name],
+            "key": name.replace(".", "-"),
+        }
         for name in FILES
         if contents
     ]

@@ -12,6 +12,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from apps.accounts.access import SignedInRequest
+from apps.accounts.selectors import is_put_away, preferences_for
 from apps.core.addressing import addressed
 from apps.core.errors import REFUSALS, IzzyError
 from apps.memory.capture.selectors import capture_status, given_up
@@ -295,4 +296,6 @@ def retry(request: SignedInRequest) -> HttpResponse:
 def _capture_context(user_id: UUID) -> dict[str, Any]:
     """Context of `memory/_capture.html`."""
     status = capture_status(user_id)
-    return {"capture": status, "given_up": given_up(user_id) if status.gave_up else []}
+    away = is_put_away(preferences_for(user_id), "passages")
+    waits = {"capture": status, "put_away": away}
+    return waits | {"given_up": given_up(user_id) if status.gave_up else []}

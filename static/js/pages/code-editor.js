@@ -3,7 +3,6 @@
 const STEP = "    ";
 
 for (const area of document.querySelectorAll("textarea[data-code]")) start(area);
-for (const form of document.querySelectorAll("form[data-unsaved]")) guard(form);
 
 function start(area) {
   let leaving = false;
@@ -57,15 +56,3 @@ function replace(area, start, end, text) {
 }
 
 /** Leaving the page with changes asks first. */
-function guard(form) {
-  let changed = false;
-  form.addEventListener("input", () => {
-    changed = true;
-  });
-  form.addEventListener("submit", () => {
-    changed = false;
-  });
-  addEventListener("beforeunload", (event) => {
-    if (changed) event.preventDefault();
-  });
-}
