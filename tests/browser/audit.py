@@ -24,7 +24,7 @@ AUDIT = r"""() => {
     const labels = [...(element.labels ?? [])].some((label) => label.textContent.trim());
     if (!labels && !element.getAttribute("aria-label") && !element.getAttribute("aria-labelledby")) problems.push(`no label: ${where(element)} ${element.name}`);
   }
-  for (const element of document.querySelectorAll("img:not([alt]), svg[role=img]:not([aria-label])")) problems.push(`no words for the picture: ${where(element)}`);
+  for (const element of document.querySelectorAll("img:not([alt]), svg[role=img]:not([aria-label], [aria-labelledby])")) problems.push(`no words for the picture: ${where(element)}`);
   for (const element of document.querySelectorAll("[tabindex]")) if (element.tabIndex > 0) problems.push(`out of order: ${where(element)}`);
   for (const element of document.querySelectorAll("th:empty")) problems.push(`empty heading of a column: ${where(element)}`);
 
