@@ -19,6 +19,7 @@ from apps.accounts.models import User
 from apps.agent.model.client import current_endpoint
 from apps.agent.tools.base import tool_words
 from apps.builder.builds.selectors import questions_pressing
+from apps.capabilities.sandbox.running import NONE, chosen_name
 from apps.chat.conversations import services
 from apps.chat.conversations.folders import folder_get, folders_for, folders_listed
 from apps.chat.conversations.links import ConversationLinks, parts_of, url_of
@@ -209,6 +210,7 @@ def _page(request: HttpRequest, shown: Conversation | None) -> dict[str, Any]:
         "offline": current_endpoint().is_offline,
         "suggestions": suggestions(_user_id(request)),
         **(_steps(request) if shown is None else {}),
+        "has_sandbox": chosen_name() != NONE,
         "attachment_limit": settings.IZZY_ATTACHMENT_LIMIT,
         "deleted": request.session.pop(DELETED, None) if DELETED in request.session else None,
     }

@@ -278,3 +278,19 @@ def test_another_user_of_the_same_server_sees_nothing_of_it(
     page = open_page(model_server.url, state=bob)
     expect(page.get_by_text("Your conversations will be listed here.")).to_be_visible()
     assert page.request.get(chat.page.url).status == 404
+
+
+def test_python_of_an_answer_runs_and_a_footnote_is_found(chat: Chat, model: Model) -> None:
+    code = "```python\nprint(6 * 7)\n```"
+    model.add(reply(text(f"So $x^2$ grows.[^1]\n\n{code}\n\n- [x] done\n\n[^1]: A note of mine.")))
+    turn = chat.say("word " * 400)
+    expect(turn.locator("math")).to_have_count(1)
+    turn.get_by_role("button", name="Footnote 1").click()
+    expect(turn.locator(".footnotes li")).to_be_focused()
+    turn.get_by_role("button", name="Run", exact=True).click()
+    expect(turn.locator(".code-output pre, .code-output-failed").first).to_be_visible()
+    expect(turn.locator(".code-output")).to_contain_text("42")
+    whole = turn.get_by_role("button", name="Show the whole message")
+    whole.focus()
+    chat.page.keyboard.press("Enter")
+    expect(turn.locator(".bubble[data-folded]")).to_have_count(0)

@@ -25,6 +25,7 @@ from apps.capabilities.api.shapes import (
     capability_seen,
     run_seen,
 )
+from apps.capabilities.api.snippets import CodeRunView
 from apps.capabilities.catalog.archives import archive_of, archive_read
 from apps.capabilities.catalog.drafts import Draft
 from apps.capabilities.catalog.lifecycle import (
@@ -234,6 +235,7 @@ class ArchiveView(CapabilityView):
 
 
 urlpatterns = [
+    path("run/", CodeRunView.as_view(), name="code-run"),
     path("capabilities/", CapabilitiesView.as_view(), name="capabilities"),
     path(ONE, OneCapabilityView.as_view(), name="capability"),
     path(f"{ONE}run/", RunView.as_view(), name="capability-run"),

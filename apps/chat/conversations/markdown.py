@@ -14,6 +14,7 @@ from functools import cache, lru_cache
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from apps.chat.conversations import formulas, markings
 from apps.chat.conversations.links import Leads, directly, place_links
 
 MAX_LINK_WORK = 2_000_000
@@ -40,19 +41,24 @@ KEPT_TEXTS = 2000
 KEPT_CHARS = 10_000
 TAGS = {
     "a", "blockquote", "br", "code", "div", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre",
-    "s", "span", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul",
-}  # fmt: skip
+    "s", "section", "span", "strong", "sup", "table", "tbody", "td", "th", "thead", "tr", "ul",
+} | formulas.TAGS  # fmt: skip
 ATTRIBUTES = {
     "a": {"href"},
+    **formulas.ATTRIBUTES,
     "code": {"class"},
     "div": {"class"},
+    "li": {"class"},
     "ol": {"start"},
     "pre": {"class"},
+    "section": {"class"},
     "span": {"class"},
+    "sup": {"class"},
     "td": {"class"},
     "th": {"class"},
 }
 _BETWEEN = re.compile(r"\n[ \t]*\n\s*")
+DIAGRAM = '<div class="code-note">A diagram in Mermaid, shown as its source.</div>'
 LINK_REL = "noopener noreferrer nofollow"
 
 
@@ -136,15 +142,17 @@ _kept = lru_cache(KEPT_TEXTS)(_rendered)
 def forget() -> None:
     """Keeps no text any more."""
     _kept.cache_clear()
+    formulas.forget()
 
 
 def warm_up() -> None:
     """Imports what rendering needs, so that the first page need not wait for it."""
-    render("```python\n1\n```")
+    render("```python\n1\n```\n\n$x$")
 
 
-def blocks(text: str, leads: Leads = directly) -> list[Block]:
-    """The text's top-level blocks (paragraph, list, code, table, …), each rendered and sanitised by itself.
+def blocks(text: str, leads: Leads = directly, *, live: bool = False) -> list[Block]:
+    """The text's top-level blocks (paragraph, list, code, table, …), each rendered and sanitised by itself; of a `live` text, which
+    goes on, without footnotes.
 
     Where tables, or addresses that are not marked as links, would cost too much they stay text; so does all markup.
     """
@@ -152,7 +160,9 @@ def blocks(text: str, leads: Leads = directly) -> list[Block]:
         parts = (escape(part, quote=False) for part in _BETWEEN.split(text.strip("\n")))
         whole = "\n".join(f"<p>{part}</p>" for part in parts).replace("\n", "<br>\n")
         return [Block(0, whole.replace("</p><br>", "</p>"))]
-    parser, clean = _parser(tables=tables_found(text), links=links_found(text)), _cleaner().clean
+    notes = not live and "[^" in text
+    parser = _parser(tables=tables_found(text), links=links_found(text), notes=notes)
+    clean = _cleaner().clean
     env: dict[str, Any] = {}
     parsed = parser.parse(text, env)
     for token in parsed:
@@ -185,12 +195,16 @@ def _top_level(tokens: "Sequence[Token]") -> "Iterator[list[Token]]":
 
 
 @cache
-def _parser(*, tables: bool, links: bool) -> "MarkdownIt":
+def _parser(*, tables: bool, links: bool, notes: bool) -> "MarkdownIt":
     from markdown_it import MarkdownIt
 
     parser = MarkdownIt("commonmark", {"html": False, "linkify": links, "breaks": True})
     parser.enable(["strikethrough", *(["table"] if tables else []), *(["linkify"] if links else [])])
     parser.add_render_rule("fence", _fence)
+    formulas.formulas_enable(parser)
+    markings.tasks_enable(parser)
+    if notes:
+        markings.footnotes_enable(parser)
     return parser
 
 
@@ -212,7 +226,10 @@ def _fence(
             env["room"] = room
             body = _coloured(code, name, env)
     label = f" language-{name}" if name else ""
-    return f'<pre class="code{label}"><code>{body}</code></pre>'
+    if name == "math" and (found := formulas.mathml(code.strip(), True)):
+        return f'<div class="math-block">{found}</div>'
+    note = DIAGRAM if name == "mermaid" else ""
+    return f'<pre class="code{label}"><code>{body}</code></pre>{note}'
 
 
 def _coloured(code: str, language: str, env: "EnvType") -> str:
@@ -276,7 +293,7 @@ class LiveRenderer:
 
     def render(self, leads: Leads = directly) -> list[tuple[int, str]]:
         tail = self.text[self._tail_start :]
-        found = blocks(tail, leads)
+        found = blocks(tail, leads, live=True)
         changed = self._changes(self._index, found)
         if len(found) > 1:
             self._tail_start += sum(len(line) + 1 for line in tail.split("\n")[: found[-1].line])

@@ -34,7 +34,7 @@ from apps.chat.summary.selectors import SUMMARY_FIELDS, summary_json
 from apps.core.db.prepared import prepared
 from apps.core.db.writing import one_view
 
-SNAPSHOT_MESSAGES = 200
+SNAPSHOT_MESSAGES = 30
 REPLAY_ROWS = 2000
 
 
@@ -100,7 +100,8 @@ def _turn_begun(conversation_id: UUID) -> QuerySet[Turn]:
 
 
 def _turn_json(turn: Turn, live: LiveText) -> dict[str, Any]:
-    found = markdown.blocks(live.text, ConversationLinks(turn.user_id, turn.conversation_id))
+    leads = ConversationLinks(turn.user_id, turn.conversation_id)
+    found = markdown.blocks(live.text, leads, live=True)
     stored = set(turn.messages.filter(role=Role.ASSISTANT).values_list("round", flat=True))
     calls = calls_by_round(turn.user_id, {turn.id})
     newest = TurnEvent.objects.filter(turn=turn).order_by("-seq").first()

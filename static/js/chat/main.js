@@ -17,7 +17,7 @@ import { Surroundings } from "./surroundings.js";
 import { addOptimistic, apply, busyTurn, dropOptimistic, emptyState, giveAnswer, lastTurn, openQuestion, wentOn } from "./state.js";
 
 const byId = (id) => document.getElementById(id);
-const SNAPSHOT_MESSAGES = 200;
+const SNAPSHOT_MESSAGES = 30;
 const KEEPS_BUSY = new Set(["text_delta", "html", "model_retry", "tool_progress", "memory_context", "tool_start", "tool_result", "build"]);
 
 export class ChatPage {
@@ -201,7 +201,7 @@ export class ChatPage {
   async #goTo(id) {
     const { state } = this;
     let turn = turnWith(state, id);
-    while (!turn && this.around.hasEarlier && (await this.#loadEarlier())) turn = turnWith(state, id);
+    while (!turn && this.around.hasEarlier && (await this.#loadEarlier(200))) turn = turnWith(state, id);
     if (state !== this.state) return;
     const element = turn && this.log.viewOf(turn)?.element;
     if (!element) {
@@ -213,11 +213,21 @@ export class ChatPage {
   }
 
   /** False where nothing came. */
-  async #loadEarlier() {
+  async #loadEarlier(size = 50) {
     const { state } = this;
+    if (this.loading === state) return false;
+    this.loading = state;
+    try {
+      return await this.#fetchEarlier(state, size);
+    } finally {
+      this.loading = null;
+    }
+  }
+
+  async #fetchEarlier(state, size) {
     const first = state.turns.map((turn) => turn.user?.id ?? turn.messages[0]).find(Boolean);
     try {
-      const page = await api("GET", `/api/v1/conversations/${state.conversation}/messages/?before=${first}`);
+      const page = await api("GET", `/api/v1/conversations/${state.conversation}/messages/?before=${first}&page_size=${size}`);
       if (state !== this.state) return false;
       prependEarlier(state, page.results);
       this.around.showEarlier(page.next !== null);
@@ -345,6 +355,9 @@ export class ChatPage {
   }
 
   #listen() {
+    // Earlier messages come as the reader gets near the first; the button is for those who do not scroll.
+    const near = new IntersectionObserver(([entry]) => entry.isIntersecting && this.#loadEarlier(), { root: byId("chat-scroll"), rootMargin: "600px 0px 0px" });
+    near.observe(byId("earlier"));
     document.addEventListener("click", (event) => this.#onClick(event));
     document.addEventListener("keydown", (event) => {
       const free = !event.defaultPrevented && !event.isComposing && !document.querySelector("dialog[open], [popover]:popover-open");

@@ -1,6 +1,7 @@
 // One run of assistant text: rendered blocks from the server, and behind them the plain text not yet rendered.
 import { h, iconButton, sanitised } from "../core/dom.js";
 import { copyFrom } from "../core/copy.js";
+import { runButton } from "./code-run.js";
 
 const CONTAINERS = new Set(["UL", "OL", "LI", "P", "BLOCKQUOTE", "DIV", "H1", "H2", "H3", "H4", "H5", "H6"]);
 
@@ -30,6 +31,19 @@ export class TextView {
     block.element.replaceChildren(sanitised(html));
     for (const code of block.element.querySelectorAll("pre")) decorate(code);
     for (const table of block.element.querySelectorAll("table")) wrapTable(table);
+    for (const number of block.element.querySelectorAll(".footnote-ref")) this.#linkNote(number);
+  }
+
+  /** From the number of a footnote to the note, which stands at the end of the same text. */
+  #linkNote(number) {
+    const go = () => {
+      const note = this.element.querySelectorAll(".footnotes li")[Number(number.textContent) - 1];
+      note?.setAttribute("tabindex", "-1");
+      note?.focus();
+      note?.scrollIntoView({ block: "nearest" });
+    };
+    const text = number.textContent;
+    number.replaceChildren(h("button", { type: "button", class: "footnote-link", "aria-label": `Footnote ${text}`, onclick: go }, text));
   }
 
   #setTail(text) {
@@ -65,16 +79,30 @@ function trailingText(element) {
 
 function wrapTable(table) {
   const wrap = h("div", { class: "prose-table", tabindex: "0", role: "group", "aria-label": "Table" });
-  table.replaceWith(wrap);
+  const hint = h("p", { class: "prose-table-hint", "aria-hidden": "true" }, "Scroll sideways for more →");
+  table.replaceWith(wrap, hint);
   wrap.append(table);
+  widths.observe(wrap);
 }
+
+/** A table that is wider than its place says that it scrolls, until its end is reached. */
+const widths = new ResizeObserver((entries) => {
+  for (const { target } of entries) {
+    const show = () => {
+      target.toggleAttribute("data-wider", target.scrollWidth > target.clientWidth + 1);
+      target.toggleAttribute("data-at-end", target.scrollLeft + target.clientWidth >= target.scrollWidth - 1);
+    };
+    target.onscroll = show;
+    show();
+  }
+});
 
 /** A code block gets a head with its language and a copy button. */
 function decorate(pre) {
   const code = pre.querySelector("code") ?? pre;
   const language = languageOf(code) ?? languageOf(pre) ?? languageOf(pre.parentElement);
   const copy = iconButton("copy", "Copy code", () => copyFrom(copy, code.textContent));
-  const box = h("div", { class: "code-block" }, h("div", { class: "code-head" }, h("span", {}, language ?? "code"), copy));
+  const box = h("div", { class: "code-block" }, h("div", { class: "code-head" }, h("span", { class: "grow" }, language ?? "code"), runButton(language, code, () => box), copy));
   pre.replaceWith(box);
   pre.tabIndex = 0;
   box.append(pre);

@@ -11,6 +11,8 @@ import { TextView } from "./text-view.js";
 import { ToolView } from "./tool-view.js";
 import { versionSwitch } from "./versions.js";
 
+const LONG_CHARS = 1500;
+const LONG_LINES = 25;
 const ENDED = new Set(["done", "stopped", "failed", "interrupted"]);
 
 export class TurnView {
@@ -78,10 +80,10 @@ export class TurnView {
     const copy = iconButton("copy", "Copy message", () => copyFrom(copy, turn.user.text));
     const edit = turn.user.id ? iconButton("edit", "Edit and send again", () => this.actions.edit(turn), { dataset: { edit: "" } }) : null;
     const time = moment(turn.user.at);
-    const bubble = turn.user.text ? h("div", { class: "bubble", dir: "auto" }, turn.user.text) : "";
+    const bubble = turn.user.text ? folded(turn.user.text) : "";
     const speaker = turn.user.speaker ? h("p", { class: "speaker" }, turn.user.speaker) : null;
     const sending = pending ? h("span", { class: "sending" }, pending) : null;
-    this.user.replaceChildren(...(speaker ? [speaker] : [h("h3", { class: "visually-hidden" }, "You")]), ...[attachedList(files)].filter(Boolean), bubble, h("div", { class: "message-actions" }, sending, time, copy, edit, turn.versions.length > 1 ? versionSwitch(turn, this.actions.choose) : null));
+    this.user.replaceChildren(...(speaker ? [speaker] : [h("h3", { class: "visually-hidden" }, "You")]), ...[attachedList(files)].filter(Boolean), ...[bubble].flat(), h("div", { class: "message-actions" }, sending, time, copy, edit, turn.versions.length > 1 ? versionSwitch(turn, this.actions.choose) : null));
   }
 
   #updateFlow() {
@@ -167,6 +169,20 @@ export class TurnView {
     const usage = usageText(this.turn.usage);
     return h("div", { class: "message-actions" }, copy, aloud, retry, usage ? h("span", { class: "usage" }, usage) : null);
   }
+}
+
+/** The user's words; a very long message shows its beginning until it is asked for. */
+function folded(text) {
+  const words = h("div", { class: "bubble", dir: "auto" }, text);
+  if (text.length < LONG_CHARS && text.split("\n").length < LONG_LINES) return words;
+  const more = h("button", { type: "button", class: "link-button bubble-more", "aria-expanded": "false" }, "Show the whole message");
+  words.dataset.folded = "";
+  more.addEventListener("click", () => {
+    const open = words.toggleAttribute("data-folded") === false;
+    more.textContent = open ? "Show less" : "Show the whole message";
+    more.setAttribute("aria-expanded", String(open));
+  });
+  return [words, more];
 }
 
 function dots() {
