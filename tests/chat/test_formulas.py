@@ -87,7 +87,8 @@ def test_a_diagram_is_shown_as_its_source_with_a_note() -> None:
 
 def test_an_answer_that_streamed_ends_as_it_is_rendered_at_once() -> None:
     text = "So $x^2$[^1]:\n\n$$\n\\frac{a}{b}\n$$\n\n- [x] done\n\nOn.[^1]\n\n[^1]: A note.\n"
-    live, shown = LiveRenderer(), {}
+    shown: dict[int, str] = {}
+    live = LiveRenderer()
     for place in range(0, len(text), 7):
         live.feed(text[place : place + 7])
         shown.update(live.render())

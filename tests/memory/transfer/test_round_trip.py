@@ -1,10 +1,14 @@
 """Taken out, brought into another account and taken out again: the same file."""
 
+import json
+
 import pytest
 
 from apps.accounts.models import User
 from apps.accounts.services import user_delete
-from apps.chat.models import Conversation, Folder
+from apps.chat.attachments.files import file_read
+from apps.chat.attachments.selectors import conversation_attached, ids_in
+from apps.chat.models import Attachment, Conversation, Folder, Message, Turn
 from tests.conftest import make_user
 
 from .conftest import TakeIn, counts, exported
@@ -25,3 +29,26 @@ def test_an_export_that_goes_into_an_empty_instance_comes_out_the_same(
     assert (job.state, job.error) == ("done", "")
     assert (counts(job, "wrong"), counts(job, "skipped")) == ({}, {}), job.report
     assert exported(other).decode().splitlines() == data.decode().splitlines()
+
+
+def test_a_file_beside_a_message_goes_along_under_the_id_that_it_gets(
+    full: User, take_in: TakeIn
+) -> None:
+    """It belongs to somebody else here already, so that bob's is another."""
+    hers = Attachment.objects.for_user(full).get()
+    said = Message.objects.for_user(full).get()
+    blocks = json.dumps([{"id": str(hers.pk), "type": "attachment"}], separators=(",", ":"))
+    Message.objects.for_user(full).filter(pk=said.pk).update(blocks=blocks)
+    Turn.objects.for_user(full).update(state="done", attached=True)
+    bob = make_user("bob")
+    job = take_in(bob, exported(full), own=True)
+    assert counts(job, "wrong") == {}, job.report
+    his = Attachment.objects.for_user(bob).get()
+    assert his.pk != hers.pk
+    assert (his.name, his.text, file_read(his)) == (hers.name, hers.text, file_read(hers))
+    assert ids_in(Message.objects.for_user(bob).get().blocks) == [his.pk]
+    assert conversation_attached(bob.pk, his.conversation_id)  # type: ignore[arg-type]
+    again = take_in(bob, exported(full), own=True)
+    assert counts(again, "skipped")["attachment"] == 1
+    others = take_in(make_user("charlie"), exported(full))
+    assert counts(others, "skipped")["attachment"] == 1
