@@ -20,6 +20,7 @@ from apps.chat.attachments.selectors import attachment_get, attachments_for, tex
 from apps.chat.attachments.shapes import AttachmentOutput
 from apps.chat.models import AttachmentKind
 from apps.core.errors import InvalidInput, NotFound, TooLarge
+from apps.core.http.drf import StrictJSONParser
 from apps.core.http.rest import Described, UserView, operation
 from apps.core.http.shapes import ABSENT, Id, OpenInput, Query, Shape, page_of
 
@@ -81,7 +82,7 @@ class KeptOutput(Shape):
 class AttachmentsView(UserView):
     """`GET POST /attachments/`."""
 
-    parser_classes = [MultiPartParser]
+    parser_classes = [StrictJSONParser, MultiPartParser]
 
     @property
     def throttle_scope(self) -> str | None:

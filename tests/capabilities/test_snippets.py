@@ -41,9 +41,9 @@ def test_where_nothing_can_run_a_sentence_says_why(
     assert "switched off" in str(answer["message"])
 
 
-def test_code_that_is_empty_or_too_long_is_refused_and_reading_is_not_enough(
+def test_code_that_is_no_text_or_too_long_is_refused_and_reading_is_not_enough(
     alice: User, api: Callable[..., Client]
 ) -> None:
-    assert run(api(alice), " ")[0] == 400
+    assert run(api(alice), 7)[0] == 400
     assert run(api(alice), "x" * 50_001)[0] == 413
     assert run(api(alice, "read"), "1")[0] == 403

@@ -12,7 +12,7 @@ from apps.core.http.shapes import OpenInput, Shape, text
 
 
 class CodeInput(OpenInput):
-    code: Annotated[str, text(MAX_CODE_CHARS)]
+    code: Annotated[str, text(MAX_CODE_CHARS, allow_empty=True)]
     language: Literal["python"] = "python"
 
 
