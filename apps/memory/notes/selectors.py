@@ -187,9 +187,9 @@ def holds_at(moment: datetime | Value, **begun: Any) -> Q:
     return (Q(valid_from__lte=moment) | Q(valid_from=None, **begun)) & held
 
 
-def has_tag(tag: str) -> Q:
-    """Notes with a tag, however it is written."""
-    return Q(folded_tags__contains=f"\n{fold(tag)}\n")
+def has_tag(tag: str, path: str = "") -> Q:
+    """Notes with a tag, however it is written; `path` leads to them from another table."""
+    return Q(**{f"{path}folded_tags__contains": f"\n{fold(tag)}\n"})
 
 
 def _ordered(notes: QuerySet[Memory], ordering: str) -> QuerySet[Memory]:

@@ -20,29 +20,34 @@ def positions(count: int, links: Sequence[tuple[int, int]], *, pinned: bool) -> 
     Forces as in T. Fruchterman and E. Reingold, "Graph drawing by force-directed placement" (1991): all notes push each
     other away by k²/d, links pull by d²/k, and what they may move shrinks from step to step; a weak pull to the middle
     keeps what is not linked together. It begins with a spiral and has no chance in it: the same notes stand at the same
-    places. O(STEPS · count²) in time: 48 notes take some 30 ms.
+    places. O(STEPS · count²) in time: 48 notes take some 10 ms.
     """
     if count == 0:
         return np.zeros((0, 2))
     number = np.arange(count, dtype=np.float64)
     radius, angle = 0.5 * np.sqrt(number / max(count - 1, 1)), number * GOLDEN_ANGLE
-    places: Points = np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1)
+    x, y = radius * np.cos(angle), radius * np.sin(angle)
     ideal = 1.0 / np.sqrt(count)
-    pull = np.zeros((count, count))
-    for one, two in links:
-        pull[one, two] = pull[two, one] = 1.0
+    pairs = np.array(sorted({(min(link), max(link)) for link in links}), dtype=np.intp).reshape(-1, 2)
+    one, two = pairs[:, 0], pairs[:, 1]
     for step in range(STEPS):
-        apart = places[:, None, :] - places[None, :, :]
-        distance = np.maximum(np.linalg.norm(apart, axis=2), 1e-3)
-        strength = ideal**2 / distance**2 - pull * distance / ideal
-        np.fill_diagonal(strength, 0.0)
-        moved = (apart * strength[:, :, None]).sum(axis=1) - GRAVITY * places
-        length = np.maximum(np.linalg.norm(moved, axis=1, keepdims=True), 1e-9)
-        warmth = 0.12 * (1 - step / STEPS)
-        places += moved / length * np.minimum(length, warmth)
+        apart_x, apart_y = x[:, None] - x, y[:, None] - y
+        push = ideal**2 / np.maximum(apart_x**2 + apart_y**2, 1e-6)
+        moved_x, moved_y = (apart_x * push).sum(axis=1), (apart_y * push).sum(axis=1)
+        pull = np.hypot(apart_x[one, two], apart_y[one, two]) / ideal
+        for moved, along in ((moved_x, apart_x[one, two]), (moved_y, apart_y[one, two])):
+            np.subtract.at(moved, one, along * pull)
+            np.add.at(moved, two, along * pull)
+        moved_x -= GRAVITY * x
+        moved_y -= GRAVITY * y
+        length = np.maximum(np.hypot(moved_x, moved_y), 1e-9)
+        share = np.minimum(length, 0.12 * (1 - step / STEPS)) / length
+        x += moved_x * share
+        y += moved_y * share
         if pinned:
-            places -= places[0]
-    return places
+            x -= x[0]
+            y -= y[0]
+    return np.stack([x, y], axis=1)
 
 
 def fitted(places: Points, aspect: float) -> Points:
@@ -57,6 +62,22 @@ def fitted(places: Points, aspect: float) -> Points:
     spread = np.maximum(high - low, 1e-6)
     filling: Points = np.where(high - low < 1e-6, 0.5, (centred - low) / spread)
     return (filling - 0.5) * filled + 0.5
+
+
+def spaced(places: Points, least: float, low: tuple[float, float], high: tuple[float, float]) -> Points:
+    """Places of which no two are nearer than `least`, as far as there is room between the corners `low` and `high`."""
+    angle = np.arange(len(places)) * GOLDEN_ANGLE  # two at one place part in different directions
+    moved: Points = places + 0.01 * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    for _ in range(40):
+        apart = moved[:, None, :] - moved[None, :, :]
+        distance = np.maximum(np.hypot(apart[:, :, 0], apart[:, :, 1]), 1e-6)
+        short = np.maximum(least - distance, 0.0)
+        np.fill_diagonal(short, 0.0)
+        if not short.any():
+            break
+        moved = moved + (apart / distance[:, :, None] * short[:, :, None]).sum(axis=1) * 0.5
+        moved = np.clip(moved, low, high)
+    return moved
 
 
 LETTER, LINE, GAP = 6.4, 16.0, 5.0
@@ -104,6 +125,15 @@ class Labels:
         if box[3] > self._height:
             label, _ = self._at((x, y), radius, width, (0, -1))
         return replace(label, shown=False)
+
+    def take(self, middle: Point, width: float) -> bool:
+        """Whether words fit there, one line high; then nothing else goes there."""
+        x, y = middle
+        box = x - width / 2, y - LINE + 4, x + width / 2, y + 4
+        free = self._is_free(box, -1)
+        if free:
+            self._taken.append(box)
+        return free
 
     def _at(self, point: Point, radius: float, width: float, side: Point) -> tuple[Label, Box]:
         x, y = point

@@ -4,8 +4,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+from urllib.parse import urlencode
 from uuid import UUID
 
+import numpy as np
+from django import forms
 from django.db.models import Q
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
@@ -16,16 +19,20 @@ from apps.accounts.access import SignedInRequest
 from apps.core.addressing import addressed
 from apps.core.errors import REFUSALS, IzzyError
 from apps.core.ids import parse_id
-from apps.memory.models import Memory, MemoryEdge, Relation, Status
+from apps.core.text import truncated
+from apps.memory.models import Kind, Memory, MemoryEdge, Relation, Status
 from apps.memory.notes.joining import edge_create, edge_delete
+from apps.memory.notes.linked import MAX_NOTES, SHOWN, STEP, best_linked
 from apps.memory.notes.selectors import NoteFilter, links_at, memories_by_id, memory_get, related_notes
 from apps.memory.recall.searching import notes_search
 from apps.memory.similarity import NOTES
+from apps.memory.summary.keeping import linked_of
 from apps.search.selectors import similar
 
 from .done import done_last, done_next, named, own_note, page_url
-from .drawing import LETTER, Label, Labels, Point, fitted, positions
+from .drawing import LETTER, Label, Labels, Point, fitted, positions, spaced
 from .notes import LEAST_SCORE, rows_of
+from .paging import number_asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +63,8 @@ CHOICES = [
 ]
 """Links a reader may make; the others come from replacing and from contradictions."""
 
-MAX_NOTES = 48
-"""A picture of more cannot be read; what is further away is shown around another note."""
-MAX_LINKS = 3_000
-"""The newest links of a user among which the best linked notes are found."""
-MAX_DRAWN = 200
+MAX_DRAWN = 400
 DEPTH = 2
-SHOWN = (Status.ACTIVE, Status.SUPERSEDED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,41 +85,22 @@ class Graph:
     linked: int  # how many notes have links at all, as far as they were looked at
 
 
-def graph_of(user_id: UUID) -> Graph:
-    """The best linked notes, each followed by what it is linked to."""
-    edges = MemoryEdge.objects.for_user(user_id).filter(
-        source__status__in=SHOWN, target__status__in=SHOWN
+def graph_of(user_id: UUID, most: int, *, kind: str = "", tag: str = "") -> Graph:
+    """The best linked notes, each followed by what it is linked to; of a kind, with a tag."""
+    narrowed = kind or tag
+    chosen, linked = (
+        best_linked(user_id, most=most, kind=kind, tag=tag) if narrowed else linked_of(user_id, most)
     )
-    near: dict[UUID, set[UUID]] = defaultdict(set)
-    for source, target in edges.order_by("-pk").values_list("source_id", "target_id")[:MAX_LINKS]:
-        near[source].add(target)
-        near[target].add(source)
-    chosen = _spread(near)
     notes = memories_by_id(user_id, chosen)
-    return _between(user_id, [notes[key] for key in chosen if key in notes], len(near))
+    shown = (notes[key] for key in chosen if key in notes)
+    return _between(user_id, [note for note in shown if note.status in SHOWN], linked)
 
 
-def graph_around(user_id: UUID, memory_id: UUID) -> Graph:
+def graph_around(user_id: UUID, memory_id: UUID, most: int) -> Graph:
     """A note and those at most DEPTH links away, nearest first. Raises NotFound."""
-    found = related_notes(user_id, memory_id, depth=DEPTH, limit=MAX_NOTES - 1, statuses=SHOWN)
+    found = related_notes(user_id, memory_id, depth=DEPTH, limit=most, statuses=SHOWN)
     notes = [memory_get(user_id, memory_id), *(row.note for row in found)]
-    return _between(user_id, notes, len(notes))
-
-
-def _spread(near: dict[UUID, set[UUID]]) -> list[UUID]:
-    """From the best linked note outwards, then from the best of the rest, until there are enough."""
-    weight = {key: (-len(others), key) for key, others in near.items()}
-    chosen: dict[UUID, None] = {}
-    for start in sorted(near, key=weight.__getitem__):
-        if start in chosen or (chosen and len(chosen) + len(near[start]) >= MAX_NOTES):
-            continue
-        waiting = [start]
-        while waiting and len(chosen) < MAX_NOTES:
-            key = waiting.pop(0)
-            if key not in chosen:
-                chosen[key] = None
-                waiting += sorted(near[key] - chosen.keys(), key=weight.__getitem__)
-    return list(chosen)
+    return _between(user_id, notes[:most], len(notes))
 
 
 def _between(user_id: UUID, notes: Sequence[Memory], linked: int) -> Graph:
@@ -135,6 +118,11 @@ def _between(user_id: UUID, notes: Sequence[Memory], linked: int) -> Graph:
 
 
 LABEL_CHARS = 28
+SMALL = 0.9
+"""How much narrower the words of a link are."""
+WHOLE_CHARS = 400
+LEAST_APART = 26.0
+"""Between two notes, so that a finger meets one of them."""
 BOLD = 1.15
 """How much wider the words of the chosen note are."""
 
@@ -168,9 +156,21 @@ class Dot:
     chosen: bool
     text: str
 
+    @property
+    def href(self) -> str:
+        """The note's page."""
+        return reverse("memory:note", args=[self.note.pk])
+
+    @property
+    def whole(self) -> str:
+        """As much of the text as is read out, and shown where the note is pointed at."""
+        return truncated(" ".join(self.text.split()), WHOLE_CHARS)
+
 
 @dataclass(frozen=True, slots=True)
 class Line:
+    """A link; its `words` stand at `middle`, `named`: whether they do so unasked."""
+
     x1: float
     y1: float
     x2: float
@@ -178,6 +178,12 @@ class Line:
     style: str
     words: str
     ends: tuple[int, int]
+    named: bool
+
+    @property
+    def middle(self) -> Point:
+        """Where the words of the link stand."""
+        return round((self.x1 + self.x2) / 2, 1), round((self.y1 + self.y2) / 2 + 4, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,28 +200,35 @@ def pictures(graph: Graph, *, chosen: bool) -> list[Picture]:
         return []
     places = positions(count, [(link.source, link.target) for link in graph.links], pinned=chosen)
     drawn = []
+    grown = max(1.0, (count / STEP) ** 0.5)  # so that more notes stand no closer
     for size in CANVASES:
-        canvas = replace(size, height=min(size.height, size.least + 16 * count))
+        height = min(size.height, size.least + 16 * count)
+        canvas = replace(size, width=round(size.width * grown), height=round(height * grown))
         room = (canvas.width - 2 * canvas.side, canvas.height - 2 * canvas.top)
-        points = [
-            (round(canvas.side + x * room[0], 1), round(canvas.top + y * room[1], 1))
-            for x, y in fitted(places, canvas.width / canvas.height).tolist()
-        ]
-        lines = [
-            Line(
-                *points[link.source],
-                *points[link.target],
-                link.words.style,
-                link.words.forth,
-                (link.source, link.target),
-            )
-            for link in graph.links
-        ]
-        drawn.append(Picture(canvas, _dots(graph, points, canvas, chosen), lines))
+        corner = np.array([canvas.side, canvas.top])
+        fitting = corner + fitted(places, canvas.width / canvas.height) * np.array(room)
+        apart = spaced(fitting, LEAST_APART, tuple(corner), tuple(corner + room))
+        points = [(round(x, 1), round(y, 1)) for x, y in apart.tolist()]
+        dots, labels = _dots(graph, points, canvas, chosen)
+        lines = _lines(graph, points, labels)
+        drawn.append(Picture(canvas, dots, lines))
     return drawn
 
 
-def _dots(graph: Graph, points: list[Point], canvas: Canvas, chosen: bool) -> list[Dot]:
+def _lines(graph: Graph, points: list[Point], labels: Labels) -> list[Line]:
+    """The links; those that say more than that two notes go together have their words in the picture where there is room."""
+    lines = []
+    for link in graph.links:
+        (x1, y1), (x2, y2) = points[link.source], points[link.target]
+        words, middle = link.words.forth, ((x1 + x2) / 2, (y1 + y2) / 2 + 4)
+        named = link.words is not KNOWN[Relation.RELATED] and labels.take(
+            middle, len(words) * LETTER * SMALL
+        )
+        lines.append(Line(x1, y1, x2, y2, link.words.style, words, (link.source, link.target), named))
+    return lines
+
+
+def _dots(graph: Graph, points: list[Point], canvas: Canvas, chosen: bool) -> tuple[list[Dot], Labels]:
     near: list[list[Point]] = [[] for _ in points]
     for link in graph.links:
         near[link.source].append(points[link.target])
@@ -234,7 +247,7 @@ def _dots(graph: Graph, points: list[Point], canvas: Canvas, chosen: bool) -> li
         label = labels.beside(place, len(words) * LETTER * (BOLD if in_middle else 1.0), near[place])
         x, y = points[place]
         dots.append(Dot(graph.notes[place], place, x, y, radii[place], words, label, in_middle, text))
-    return sorted(dots, key=lambda dot: dot.place)
+    return sorted(dots, key=lambda dot: dot.place), labels
 
 
 def label_words(text: str, chars: int = LABEL_CHARS) -> str:
@@ -252,6 +265,7 @@ LIKE_IT_AT_MOST = 4
 LEAST_LIKENESS = 0.5
 """Similarity of notes (`apps.search.selectors.similar`) from which on they are about the same."""
 MAX_LISTED = 100
+SHORT_CHARS = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +275,7 @@ class Neighbour:
     words: str
     note: Memory
     edge_id: UUID | None = None
+    short: str = ""  # the beginning of the note
 
 
 @require_GET
@@ -270,14 +285,21 @@ def graph(request: SignedInRequest) -> HttpResponse:
     user_id, asked = request.user.pk, request.GET.get("note", "")
     query = request.GET.get("q", "").strip()[:1000]
     chosen = memory_get(user_id, parse_id(asked)) if asked else None
-    shown = graph_around(user_id, chosen.pk) if chosen else graph_of(user_id)
+    filters = GraphForm(request.GET)
+    filters.is_valid()
+    given = {name: value for name, value in filters.cleaned_data.items() if value}
+    most = min(max(number_asked(request.GET.get("most")), STEP), MAX_NOTES)
+    shown = graph_around(user_id, chosen.pk, most) if chosen else graph_of(user_id, most, **given)
     context = {
         "nav": "memory",
         "query": query,
         "pictures": pictures(shown, chosen=chosen is not None),
         "graph": shown,
         "listed": _listed(shown),
-        "most": MAX_NOTES,
+        "filters": filters,
+        "narrowed": bool(given),
+        "asked": f"&{urlencode(given)}" if given else "",
+        "more": _more(shown, most),
         "any": bool(shown.notes)
         or Memory.objects.for_user(user_id).filter(status=Status.ACTIVE).exists(),
         **({"row": rows_of(user_id, [(chosen, None)])[0]} if chosen else {}),
@@ -296,6 +318,23 @@ def graph(request: SignedInRequest) -> HttpResponse:
         except IzzyError as error:
             context["problem"] = error.message
     return render(request, "memory/graph/page.html", context)
+
+
+class GraphForm(forms.Form):
+    """What the picture is narrowed to; a value that it does not know counts as not given."""
+
+    kind = forms.ChoiceField(label="Kind", required=False, choices=[("", "All kinds"), *Kind.choices])
+    tag = forms.CharField(
+        label="Tag",
+        required=False,
+        max_length=50,
+        widget=forms.TextInput(attrs={"placeholder": "Any tag", "autocomplete": "off"}),
+    )
+
+
+def _more(shown: Graph, most: int) -> int:
+    """The number of notes to show next; 0 where there are no more, or the picture is full."""
+    return min(most + STEP, MAX_NOTES) if most < MAX_NOTES and shown.linked > len(shown.notes) else 0
 
 
 @require_POST
@@ -353,7 +392,10 @@ def around(user_id: UUID, chosen: Memory) -> dict[str, Any]:
 def _listed(found: Graph) -> list[tuple[Memory, str, list[Neighbour]]]:
     """The picture in words: each note with what it is linked to."""
     near: dict[int, list[Neighbour]] = defaultdict(list)
+    texts = [addressed(note.content) for note in found.notes]
+    shorts = [truncated(" ".join(text.split()), SHORT_CHARS) for text in texts]
     for link in found.links:
-        near[link.source].append(Neighbour(link.words.forth, found.notes[link.target]))
-        near[link.target].append(Neighbour(link.words.back, found.notes[link.source]))
-    return [(note, addressed(note.content), near[place]) for place, note in enumerate(found.notes)]
+        source, target = found.notes[link.source], found.notes[link.target]
+        near[link.source].append(Neighbour(link.words.forth, target, short=shorts[link.target]))
+        near[link.target].append(Neighbour(link.words.back, source, short=shorts[link.source]))
+    return [(note, texts[place], near[place]) for place, note in enumerate(found.notes)]

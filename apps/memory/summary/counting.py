@@ -15,6 +15,7 @@ from apps.agent.models import ModelCall
 from apps.memory.capture.selectors import PURPOSES, TOKENS
 from apps.memory.models import Memory, Status
 from apps.memory.models.base import fold
+from apps.memory.notes.linked import best_linked
 from apps.memory.quality import duplicate_ids, memory_quality, most_used, never_used
 
 DAYS = 30
@@ -45,6 +46,10 @@ class Counted:
     pairs: list[tuple[str, str, float]] = field(default_factory=list)
     most_used: list[str] = field(default_factory=list)
     never_used: list[str] = field(default_factory=list)  # the oldest ones' ids
+    linked: list[str] = field(
+        default_factory=list
+    )  # ids of the best linked, as `best_linked` gives them
+    linked_in_all: int = 0
 
 
 Words = list[tuple[str, int]]
@@ -87,6 +92,8 @@ def counted(user_id: UUID, now: datetime | None = None) -> tuple[Counted, Words,
     figures.most_used = [str(note.pk) for note in most_used(user_id).only("pk")]
     if figures.quality["never_used"]:
         figures.never_used = [str(note.pk) for note in never_used(user_id).only("pk")[:OLDEST_UNUSED]]
+    linked, figures.linked_in_all = best_linked(user_id)
+    figures.linked = [str(key) for key in linked]
     spelled = {seen.most_common(1)[0][0]: seen.total() for seen in tags.values()}
     return figures, list(_commonest(spelled).items()), list(_commonest(categories).items())
 

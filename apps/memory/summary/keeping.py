@@ -12,6 +12,7 @@ from apps.accounts.models import User
 from apps.core.db.writing import writing_for
 from apps.core.jobs.worker import Background
 from apps.memory.models import Memory, MemorySummary, PurgeReceipt
+from apps.memory.notes.linked import best_linked
 from apps.memory.notes.selectors import current_cycle, tag_counts
 from apps.search.backends import backend
 
@@ -65,6 +66,14 @@ def tags_of(user_id: UUID) -> tuple[Words, Words]:
         return row.tags, row.categories
     tags, categories = tag_counts(user_id)
     return list(tags.items()), list(categories.items())
+
+
+def linked_of(user_id: UUID, most: int) -> tuple[list[UUID], int]:
+    """The best linked notes, as `best_linked` gives them."""
+    row = None if is_small(user_id) else MemorySummary.objects.filter(pk=user_id).first()
+    if row is None or not row.figures:
+        return best_linked(user_id, most=most)
+    return [UUID(key) for key in row.figures["linked"][:most]], row.figures["linked_in_all"]
 
 
 def summary_ask(user_id: UUID) -> None:
