@@ -13,6 +13,7 @@ from apps.memory.models import Memory, MemoryEdge, Origin, Status, Trust
 from apps.memory.notes.changes import memory_update
 from apps.memory.notes.creation import memory_submit
 from apps.memory.notes.joining import edge_create, memory_supersede
+from apps.memory.notes.review import review_accept
 from apps.memory.notes.revisions import Change
 from tests.memory.conftest import MakeNote, found_texts
 
@@ -248,3 +249,31 @@ def test_a_replaced_note_is_brought_back_from_the_page(
 def test_histories_tell_days_as_people_do(alice: User, browser: Client, note: MakeNote) -> None:
     made = note(alice, "Likes tea.")
     assert "today, " in browser.get(url("history", made.pk)).content.decode()
+
+
+def test_a_contradiction_shows_what_there_is_to_choose_by_and_has_keys(
+    alice: User, note: MakeNote, sign_in: Callable[[User], Client]
+) -> None:
+    first, second = note(alice, "Lives in Porto"), note(alice, "Lives in Lisbon")
+    Memory.everything.filter(pk=second.pk).update(trust="untrusted", origin="import")
+    edge_create(user_id=alice.pk, source_id=first.pk, target_id=second.pk, relation="contradicts")
+    page = shown(sign_in(alice), "/memory/review/")
+    sides = page.split('class="against-side"')[1:]
+    assert ["others' words" in side.replace("&#x27;", "'") for side in sides] == [True, False]
+    assert ["brought in from elsewhere" in side for side in sides] == [True, False]
+    assert [key for key in "12b" if f'data-key="{key}"' in page] == ["1", "2", "b"]
+
+
+def test_the_mark_of_untrusted_words_goes_when_a_person_accepted_them(
+    alice: User, note: MakeNote, sign_in: Callable[[User], Client]
+) -> None:
+    made = note(alice, "The shop opens at nine", trust="untrusted")
+    browser = sign_in(alice)
+    assert "follows no order in it" in shown(browser, f"/memory/{made.pk}/")
+    Memory.everything.filter(pk=made.pk).update(
+        status="pending", review_reason="untrusted", proposed_action="add"
+    )
+    review_accept(user_id=alice.pk, memory_id=made.pk)
+    page = shown(browser, f"/memory/{made.pk}/")
+    assert "follows no order in it" not in page
+    assert ">untrusted<" not in shown(browser, "/memory/browse/")

@@ -192,6 +192,12 @@ class Memory(Owned):
         return self.present < PRIORITY_FLOOR
 
     @property
+    def unapproved(self) -> bool:
+        """Whether it repeats others' words and nobody has said yes to it in the review."""
+        waited = bool(self.review_reason) and self.status not in {Status.PENDING, Status.DELETED}
+        return self.trust == Trust.UNTRUSTED and not waited
+
+    @property
     def note_id(self) -> str:
         """The id as a model and a page show it: `note-<uuid>`."""
         return note_id(self.id)

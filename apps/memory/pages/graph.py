@@ -2,12 +2,11 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 
-import numpy as np
 from django import forms
 from django.db.models import Q
 from django.http import HttpResponse
@@ -30,34 +29,10 @@ from apps.memory.summary.keeping import linked_of
 from apps.search.selectors import similar
 
 from .done import done_last, done_next, named, own_note, page_url
-from .drawing import LETTER, Label, Labels, Point, fitted, positions, spaced
 from .notes import LEAST_SCORE, rows_of
 from .paging import number_asked
+from .picture import KNOWN, Graph, Link, Words, pictures
 
-
-@dataclass(frozen=True, slots=True)
-class Words:
-    """The names of a link: `forth` from its source to its target, `back` the other way; `style` is how its line is drawn."""
-
-    forth: str
-    back: str
-    style: str = "plain"
-
-    @classmethod
-    def of(cls, relation: str, *ends: Memory) -> "Words":
-        """Those of a relation between two notes; another text than Izzy's own stands for itself. What contradicted a note that
-        does not hold any more is settled."""
-        if relation == Relation.CONTRADICTS and any(note.status != Status.ACTIVE for note in ends):
-            return cls("contradicted", "contradicted", "replaced")
-        return KNOWN.get(relation) or cls(relation.replace("_", " "), relation.replace("_", " "))
-
-
-KNOWN: dict[str, Words] = {
-    Relation.RELATED: Words("goes with", "goes with"),
-    Relation.SUPERSEDES: Words("replaces", "was replaced by", "replaced"),
-    Relation.CONTRADICTS: Words("contradicts", "contradicts", "against"),
-    Relation.ELABORATES: Words("adds to", "has more in"),
-}
 CHOICES = [
     (str(relation), KNOWN[relation].forth) for relation in (Relation.RELATED, Relation.ELABORATES)
 ]
@@ -65,24 +40,6 @@ CHOICES = [
 
 MAX_DRAWN = 400
 DEPTH = 2
-
-
-@dataclass(frozen=True, slots=True)
-class Link:
-    """A link between two notes that are both shown, by their places in `Graph.notes`."""
-
-    source: int
-    target: int
-    words: Words
-
-
-@dataclass(frozen=True, slots=True)
-class Graph:
-    """Holds what the picture shows: the notes around one, or the best linked, and the links between them."""
-
-    notes: Sequence[Memory]  # in their order of weight, the chosen one first
-    links: Sequence[Link]
-    linked: int  # how many notes have links at all, as far as they were looked at
 
 
 def graph_of(user_id: UUID, most: int, *, kind: str = "", tag: str = "") -> Graph:
@@ -115,149 +72,6 @@ def _between(user_id: UUID, notes: Sequence[Memory], linked: int) -> Graph:
         source, target = places[source_id], places[target_id]
         links.append(Link(source, target, Words.of(relation, notes[source], notes[target])))
     return Graph(notes, links, linked)
-
-
-LABEL_CHARS = 28
-SMALL = 0.9
-"""How much narrower the words of a link are."""
-WHOLE_CHARS = 400
-LEAST_APART = 26.0
-"""Between two notes, so that a finger meets one of them."""
-BOLD = 1.15
-"""How much wider the words of the chosen note are."""
-
-
-@dataclass(frozen=True, slots=True)
-class Canvas:
-    """A size the picture is drawn in, in CSS pixels at its natural size; labels need `side` at left and right."""
-
-    name: str
-    width: int
-    height: int
-    side: int
-    least: int  # the height with nothing in it: lower where there is little to show
-    top: int = 28
-
-
-CANVASES = (Canvas("wide", 912, 560, 90, 200), Canvas("tall", 358, 520, 48, 340))
-
-
-@dataclass(frozen=True, slots=True)
-class Dot:
-    """A note: its circle, and the `words` beside it that stand for its `text`."""
-
-    note: Memory
-    place: int
-    x: float
-    y: float
-    radius: float
-    words: str
-    label: Label
-    chosen: bool
-    text: str
-
-    @property
-    def href(self) -> str:
-        """The note's page."""
-        return reverse("memory:note", args=[self.note.pk])
-
-    @property
-    def whole(self) -> str:
-        """As much of the text as is read out, and shown where the note is pointed at."""
-        return truncated(" ".join(self.text.split()), WHOLE_CHARS)
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A link; its `words` stand at `middle`, `named`: whether they do so unasked."""
-
-    x1: float
-    y1: float
-    x2: float
-    y2: float
-    style: str
-    words: str
-    ends: tuple[int, int]
-    named: bool
-
-    @property
-    def middle(self) -> Point:
-        """Where the words of the link stand."""
-        return round((self.x1 + self.x2) / 2, 1), round((self.y1 + self.y2) / 2 + 4, 1)
-
-
-@dataclass(frozen=True, slots=True)
-class Picture:
-    canvas: Canvas
-    dots: Sequence[Dot]
-    lines: Sequence[Line]
-
-
-def pictures(graph: Graph, *, chosen: bool) -> list[Picture]:
-    """The same graph for a wide and for a narrow page; `chosen`: its first note is the one that was asked for."""
-    count = len(graph.notes)
-    if not count:
-        return []
-    places = positions(count, [(link.source, link.target) for link in graph.links], pinned=chosen)
-    drawn = []
-    grown = max(1.0, (count / STEP) ** 0.5)  # so that more notes stand no closer
-    for size in CANVASES:
-        height = min(size.height, size.least + 16 * count)
-        canvas = replace(size, width=round(size.width * grown), height=round(height * grown))
-        room = (canvas.width - 2 * canvas.side, canvas.height - 2 * canvas.top)
-        corner = np.array([canvas.side, canvas.top])
-        fitting = corner + fitted(places, canvas.width / canvas.height) * np.array(room)
-        apart = spaced(fitting, LEAST_APART, tuple(corner), tuple(corner + room))
-        points = [(round(x, 1), round(y, 1)) for x, y in apart.tolist()]
-        dots, labels = _dots(graph, points, canvas, chosen)
-        lines = _lines(graph, points, labels)
-        drawn.append(Picture(canvas, dots, lines))
-    return drawn
-
-
-def _lines(graph: Graph, points: list[Point], labels: Labels) -> list[Line]:
-    """The links; those that say more than that two notes go together have their words in the picture where there is room."""
-    lines = []
-    for link in graph.links:
-        (x1, y1), (x2, y2) = points[link.source], points[link.target]
-        words, middle = link.words.forth, ((x1 + x2) / 2, (y1 + y2) / 2 + 4)
-        named = link.words is not KNOWN[Relation.RELATED] and labels.take(
-            middle, len(words) * LETTER * SMALL
-        )
-        lines.append(Line(x1, y1, x2, y2, link.words.style, words, (link.source, link.target), named))
-    return lines
-
-
-def _dots(graph: Graph, points: list[Point], canvas: Canvas, chosen: bool) -> tuple[list[Dot], Labels]:
-    near: list[list[Point]] = [[] for _ in points]
-    for link in graph.links:
-        near[link.source].append(points[link.target])
-        near[link.target].append(points[link.source])
-    radii = [min(5.0 + 1.1 * len(ends), 13.0) for ends in near]
-    labels = Labels(list(zip(points, radii, strict=True)), canvas.width, canvas.height)
-    dots = []
-    # The best linked notes have the choice where their labels go.
-    order = sorted(
-        range(len(points)), key=lambda place: (place > 0 or not chosen, -len(near[place]), place)
-    )
-    for place in order:
-        text = addressed(graph.notes[place].content)
-        in_middle = chosen and place == 0
-        words = label_words(text)
-        label = labels.beside(place, len(words) * LETTER * (BOLD if in_middle else 1.0), near[place])
-        x, y = points[place]
-        dots.append(Dot(graph.notes[place], place, x, y, radii[place], words, label, in_middle, text))
-    return sorted(dots, key=lambda dot: dot.place), labels
-
-
-def label_words(text: str, chars: int = LABEL_CHARS) -> str:
-    """The beginning of a text, cut at a word where one ends near."""
-    line = " ".join(text.split())
-    if len(line) <= chars:
-        return line
-    cut = line[: chars - 1]
-    at = cut.rfind(" ")
-    return (cut[:at] if at > chars // 2 else cut).rstrip(" ,;:.") + "…"
 
 
 FOUND_AT_MOST = 8

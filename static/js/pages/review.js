@@ -1,4 +1,4 @@
-// The review page by keyboard: J and K move, A, E, M, R press the button of the card, X ticks it.
+// The review page by keyboard: J and K move, A, E, M, R (of two that contradict each other 1, 2, B) press the button of the card, X ticks it.
 import { isTyping } from "../core/dom.js";
 
 const cards = () => [...document.querySelectorAll("[data-review]")];
@@ -24,7 +24,7 @@ function press(card, key) {
   if (!button) return false;
   const all = cards();
   const place = all.indexOf(card);
-  follows = "ar".includes(key) ? (all[place + 1] ?? all[place - 1])?.id : null;
+  follows = "ar12b".includes(key) ? (all[place + 1] ?? all[place - 1])?.id : null;
   button.click();
   return true;
 }
@@ -36,7 +36,7 @@ function onKey(event) {
   const card = current();
   if (key === "j" || key === "k") move(key === "j" ? 1 : -1);
   else if (key === "x" && card) card.querySelector('input[name="notes"]')?.click();
-  else if (!card || !"aemr".includes(key) || !press(card, key)) return;
+  else if (!card || !"aemr12b".includes(key) || !press(card, key)) return;
   event.preventDefault();
 }
 
