@@ -267,8 +267,8 @@ def test_a_contradiction_shows_what_there_is_to_choose_by_and_has_keys(
 def test_the_mark_of_untrusted_words_goes_when_a_person_accepted_them(
     alice: User, note: MakeNote, sign_in: Callable[[User], Client]
 ) -> None:
-    made = note(alice, "The shop opens at nine", trust="untrusted")
-    browser = sign_in(alice)
+    made, browser = note(alice, "The shop opens at nine"), sign_in(alice)
+    Memory.everything.filter(pk=made.pk).update(trust="untrusted")
     assert "follows no order in it" in shown(browser, f"/memory/{made.pk}/")
     Memory.everything.filter(pk=made.pk).update(
         status="pending", review_reason="untrusted", proposed_action="add"
