@@ -4,6 +4,7 @@ Requests go through the whole stack of pages, by turns for both users, and each 
 aims are ratios of the two users' p95 and a number of queries, so that a page may not grow with the notes.
 """
 
+import gc
 import random
 import time
 from argparse import ArgumentParser
@@ -73,6 +74,8 @@ def run(options: dict[str, Any]) -> Report:
         fill(many, options["notes"])
         report.settings["seconds to fill"] = round(time.perf_counter() - began)
         report.settings["seconds to keep the summary"] = _summarised(many, none)
+        gc.collect()
+        gc.freeze()  # as web processes do: a full collection would hold up whichever request it meets
         questions = Corpus(seed=3).questions(options["rounds"])
         wanted = [page for page in PAGES if not options["only"] or page[0] in options["only"]]
         rows = [(name, *_measured(address, many, none, questions)) for name, address in wanted]

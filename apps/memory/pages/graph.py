@@ -12,6 +12,8 @@ from django.db.models import Q
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.html import format_html_join
+from django.utils.safestring import SafeString
 from django.views.decorators.http import require_GET, require_POST
 
 from apps.accounts.access import SignedInRequest
@@ -79,7 +81,7 @@ LIKE_IT_AT_MOST = 4
 LEAST_LIKENESS = 0.5
 """Similarity of notes (`apps.search.selectors.similar`) from which on they are about the same."""
 MAX_LISTED = 100
-SHORT_CHARS = 120
+LISTED_CHARS, SHORT_CHARS = 200, 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,6 @@ class Neighbour:
     words: str
     note: Memory
     edge_id: UUID | None = None
-    short: str = ""  # the beginning of the note
 
 
 @require_GET
@@ -203,13 +204,16 @@ def around(user_id: UUID, chosen: Memory) -> dict[str, Any]:
     }
 
 
-def _listed(found: Graph) -> list[tuple[Memory, str, list[Neighbour]]]:
-    """The picture in words: each note with what it is linked to."""
-    near: dict[int, list[Neighbour]] = defaultdict(list)
-    texts = [addressed(note.content) for note in found.notes]
+def _listed(found: Graph) -> list[tuple[Memory, str, SafeString]]:
+    """The picture in words: each note with its text, and what it is linked to as rows of a list."""
+    near: dict[int, list[tuple[str, str]]] = defaultdict(list)
+    texts = [truncated(addressed(note.content), LISTED_CHARS) for note in found.notes]
     shorts = [truncated(" ".join(text.split()), SHORT_CHARS) for text in texts]
     for link in found.links:
-        source, target = found.notes[link.source], found.notes[link.target]
-        near[link.source].append(Neighbour(link.words.forth, target, short=shorts[link.target]))
-        near[link.target].append(Neighbour(link.words.back, source, short=shorts[link.source]))
-    return [(note, texts[place], near[place]) for place, note in enumerate(found.notes)]
+        near[link.source].append((link.words.forth, shorts[link.target]))
+        near[link.target].append((link.words.back, shorts[link.source]))
+    row = '<li class="small"><span class="faint">{}</span> <span class="break" dir="auto">{}</span></li>'
+    return [
+        (note, texts[place], format_html_join("", row, near[place]))
+        for place, note in enumerate(found.notes)
+    ]

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from django.utils.html import format_html
+from django.urls import reverse
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from apps.core.addressing import addressed
@@ -145,6 +146,33 @@ class Picture:
     canvas: Canvas
     dots: Sequence[Dot]
     lines: Sequence[Line]
+
+    @property
+    def lines_drawn(self) -> SafeString:
+        """The lines with their words, as SVG; a template would take several times as long."""
+        form = (
+            '<line class="graph-line graph-{}" {} data-ends="{}"></line>'
+            '<text class="graph-name{}" {} data-ends="{}">{}</text>'
+        )
+        rows = (
+            (line.style, line.attributes, line.ends, " graph-named" * line.named, line.middle, line.ends, line.words)
+            for line in self.lines
+        )  # fmt: skip
+        return format_html_join("", form, rows)
+
+    @property
+    def dots_drawn(self) -> SafeString:
+        """The notes as SVG: links to their pages."""
+        form = (
+            '<a class="graph-dot{}{}{}" href="{}{}/" data-place="{}" aria-label="{}"{}><circle class="graph-reach" {} r="18"></circle>'
+            '<circle class="graph-circle" {} r="{}"></circle><text {}>{}</text></a>'
+        )
+        at, current = reverse("memory:overview"), format_html(' aria-current="{}"', "true")
+        rows = (
+            (" graph-chosen" * dot.chosen, " graph-quiet" * (not dot.label.shown), " graph-past" * (dot.note.status == Status.SUPERSEDED), at, dot.note.pk, dot.place, dot.whole, current if dot.chosen else "", dot.centre, dot.centre, dot.radius, dot.beside, dot.words)
+            for dot in self.dots
+        )  # fmt: skip
+        return format_html_join("\n", form, rows)
 
 
 def pictures(graph: Graph, *, chosen: bool) -> list[Picture]:
