@@ -112,7 +112,7 @@ def test_a_chart_says_in_words_and_as_a_table_what_it_draws(
     assert "$0.25 in the last 30 days." in page
     assert page.count('role="img"') == 2
     for name in ("growth", "cost"):
-        assert f'aria-labelledby="{name}-title {name}-desc"' in page
+        assert f'aria-describedby="{name}-desc"' in page
     assert re.search(r'data-label="Saved">2</td><td class="numeric" data-label="In all">2', page)
     ModelCall.everything.filter(pk=call.pk).update(cost_usd=0)
     assert "90 tokens in the last 30 days." in shown(browser)
