@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.urls import reverse
 
 from apps.accounts.models import User
 from apps.chat.conversations.services import conversation_create
@@ -110,9 +111,10 @@ def test_the_list_of_memories_shows_those_of_one_conversation(
     place = talk(alice, notes=("Figs are fine.",))
     talk(alice, "Other", notes=("Pears are not.",))
     talk(bob, notes=("Plums are dear.",))
-    shown = browser.get(f"/memory/?conversation={place.pk}")
+    url = reverse("memory:list")
+    shown = browser.get(f"{url}?conversation={place.pk}")
     assert [row.text for row in shown.context["rows"]] == ["Figs are fine."]
-    assert browser.get("/memory/?conversation=nonsense").status_code == 200
+    assert browser.get(f"{url}?conversation=nonsense").status_code == 200
 
 
 def test_an_archived_conversation_comes_back_when_its_user_writes_in_it(
