@@ -89,38 +89,42 @@ def similar(
     From about 0.85 on two texts may say the same, from 0.5 on they are about the same; a number, a name or a "not"
     moves it too little to be told by it. Empty where the embedder cannot answer.
     """
+    return similar_each(user_id, [text], top_k=top_k, scope=scope)[0]
+
+
+def similar_each(
+    user_id: UUID, texts: Sequence[str], *, top_k: int = 10, scope: Scope | None = None
+) -> list[list[tuple[UUID, float]]]:
+    """`similar` of each of some texts, with one look at the index and one request to the encoder."""
+    asked = [number for number, text in enumerate(texts) if text.strip()]
     known = backend.head(user_id)
-    if known is None or not text.strip():
-        return []
+    nothing: list[list[tuple[UUID, float]]] = [[] for _ in texts]
+    if known is None or not asked:
+        return nothing
     # Not while the index is locked: the encoder may take long.
-    base, side = base_documents([text]), side_vectors(known.side, [text], Use.DOCUMENT)
+    wanted = [texts[number] for number in asked]
+    base, side = base_documents(wanted), side_vectors(known.side, wanted, Use.DOCUMENT)
     with index_open(user_id) as opened:
         if opened is None:
-            return []
+            return nothing
         head, rows = opened
         allowed = allowed_rows(rows, scope or EVERYTHING, now=timezone.now())
         if head.side != known.side:
             side = None
-        shares = row_shares(
-            rows, None if base is None else base[0], None if side is None else side[0], allowed
-        )
-        best = best_places(shares, rows.features["document"], top_k)
-        alike = np.clip(shares[best], 0, 1).tolist()
-        pairs = list(zip(rows.ids[best].tolist(), alike, strict=True))
-    found = backend.rows_fetch(user_id, [passage for passage, _ in pairs])
+        documents = rows.features["document"]
+        passages: list[list[tuple[int, float]]] = [[] for _ in texts]
+        for place, number in enumerate(asked):
+            own = None if base is None else base[place]
+            beside = None if side is None else side[place]
+            shares = row_shares(rows, own, beside, allowed)
+            best = best_places(shares, documents, top_k)
+            alike = np.clip(shares[best], 0, 1).tolist()
+            passages[number] = list(zip(rows.ids[best].tolist(), alike, strict=True))
+    held = backend.rows_fetch(user_id, list({passage for each in passages for passage, _ in each}))
     return [
-        (found[passage].source_id, round(similarity, 4))
-        for passage, similarity in pairs
-        if passage in found
+        [(held[key].source_id, round(alike, 4)) for key, alike in each if key in held]
+        for each in passages
     ]
-
-
-def similar_prepare(user_id: UUID, texts: Sequence[str]) -> None:
-    """Have the encoder's vectors of texts ready that `similar` will be asked about one by one: it is asked once."""
-    head = backend.head(user_id)
-    side_vectors(
-        head.side if head is not None else None, [text for text in texts if text.strip()], Use.DOCUMENT
-    )
 
 
 def likenesses(texts: Sequence[str]) -> NDArray[np.float32]:

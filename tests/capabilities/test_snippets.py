@@ -26,6 +26,7 @@ def test_it_runs_without_network_and_secrets_and_leaves_no_row(
     client = api(alice)
     status, done = run(client, "import os\nprint(os.environ.get('HERON_KEY'))\n20 + 22")
     assert (status, done["ok"], done["stdout"]) == (200, True, "None\n42")
+    assert run(client, "    eggs = 20\n    eggs + 22\n")[1]["stdout"] == "42"
     _, failed = run(client, "import socket\nsocket.create_connection(('192.0.2.1', 80), 2)")
     assert failed["ok"] is False
     assert "Error" in str(failed["error"])

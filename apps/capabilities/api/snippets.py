@@ -1,5 +1,6 @@
 """REST: running code of an answer once."""
 
+from textwrap import dedent
 from typing import Annotated, Any, Literal
 
 from asgiref.sync import async_to_sync
@@ -8,11 +9,18 @@ from rest_framework.request import Request
 
 from apps.capabilities.runs.snippets import MAX_CODE_CHARS, snippet_run
 from apps.core.http.rest import UserView, operation
-from apps.core.http.shapes import OpenInput, Shape, text
+from apps.core.http.shapes import Checked, OpenInput, Shape
+from apps.core.text import clean_text
+
+
+def _code(value: object, *, field: str) -> str:
+    """Code as it came, but for what all of its lines are indented by."""
+    clean_text(value, field=field, max_chars=MAX_CODE_CHARS, allow_empty=True)
+    return dedent(str(value))
 
 
 class CodeInput(OpenInput):
-    code: Annotated[str, text(MAX_CODE_CHARS, allow_empty=True)]
+    code: Annotated[str, Checked(_code, {"type": "string", "maxLength": MAX_CODE_CHARS})]
     language: Literal["python"] = "python"
 
 

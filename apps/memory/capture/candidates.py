@@ -22,7 +22,7 @@ from apps.memory.similarity import (
     says_the_same,
 )
 from apps.memory.trust import least_trust
-from apps.search.selectors import search, similar, similar_prepare
+from apps.search.selectors import search, similar_each
 
 from .items import Action, Item
 from .leases import LeasedWindow
@@ -45,9 +45,9 @@ def notes_for(window: LeasedWindow) -> list[Memory]:
     fresh = [segment for segment in window.segments if not segment.seen]
     own = sorted(fresh, key=lambda segment: segment.trust != Trust.USER)
     found: list[tuple[UUID, float]] = []
-    similar_prepare(user_id, [segment.text for segment in own[:SEGMENTS_ASKED]])
-    for segment in own[:SEGMENTS_ASKED]:
-        found += similar(user_id, segment.text, top_k=CANDIDATES, scope=NOTES)
+    texts = [segment.text for segment in own[:SEGMENTS_ASKED]]
+    for near in similar_each(user_id, texts, top_k=CANDIDATES, scope=NOTES):
+        found += near
     query = "\n".join(segment.text for segment in own)[:QUERY_CHARS]
     found += [
         (hit.source_id, hit.score) for hit in search(user_id, query, top_k=SHOWN_NOTES, scope=NOTES)

@@ -29,7 +29,7 @@ from apps.memory.notes.review import (
 from apps.memory.notes.selectors import memories_by_id, memory_get, open_contradictions
 from apps.memory.notes.undoing import steps_take, versions_of
 from apps.memory.similarity import NOTES, says_the_same
-from apps.search.selectors import similar, similar_prepare
+from apps.search.selectors import similar_each
 
 from .done import done_last, done_next, is_fragment, named, own_note, page_url, plain_breaks, with_steps
 
@@ -66,8 +66,8 @@ def waiting_of(
         user_id, [note.proposed_target_id for note in notes if note.proposed_target_id]
     )
     alone = [note for note in notes if note.proposed_target_id not in targets]
-    similar_prepare(user_id, [note.content for note in alone])
-    near = {note.pk: similar(user_id, note.content, top_k=CANDIDATES, scope=NOTES) for note in alone}
+    each = similar_each(user_id, [note.content for note in alone], top_k=CANDIDATES, scope=NOTES)
+    near = dict(zip((note.pk for note in alone), each, strict=True))
     known = memories_by_id(user_id, {key for found in near.values() for key, _ in found})
     waiting = []
     for note in notes:
