@@ -16,3 +16,8 @@ self.addEventListener("fetch", (event) => {
   if (request.mode === "navigate") event.respondWith(fetch(request).catch(() => caches.match("{{ offline }}")));
   else if (request.method === "GET" && KEPT.includes(new URL(request.url).pathname)) event.respondWith(fetch(request).catch(() => caches.match(new URL(request.url).pathname)));
 });
+
+self.addEventListener("notificationclick", (event) => {
+  event.notification.close();
+  event.waitUntil(self.clients.openWindow(event.notification.data.url));
+});

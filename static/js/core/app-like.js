@@ -40,10 +40,20 @@ export function notify(done) {
     if (seen.has(id)) continue;
     seen.add(id);
     if (!document.hidden) continue;
-    const notice = new Notification(title, { body: text, tag: id, icon: "/static/img/icon-192.png" });
+    show(title, { body: text, tag: id, icon: "/static/img/icon-192.png", data: { url } });
+  }
+}
+
+async function show(title, options) {
+  try {
+    const notice = new Notification(title, options);
     notice.addEventListener("click", () => {
       window.focus();
-      location.assign(url);
+      location.assign(options.data.url);
     });
+  } catch {
+    // Browsers of phones let the service worker alone show them.
+    const worker = await navigator.serviceWorker?.getRegistration();
+    await worker?.showNotification(title, options);
   }
 }
