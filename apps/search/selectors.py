@@ -104,12 +104,12 @@ def similar_each(
     # Not while the index is locked: the encoder may take long.
     wanted = [texts[number] for number in asked]
     base, side = base_documents(wanted), side_vectors(known.side, wanted, Use.DOCUMENT)
-    with index_open(user_id) as opened:
+    with index_open(user_id, head=known) as opened:
         if opened is None:
             return nothing
-        head, rows = opened
+        rows = opened[1]
         allowed = allowed_rows(rows, scope or EVERYTHING, now=timezone.now())
-        if head.side != known.side:
+        if rows.side_space != known.side:
             side = None
         documents = rows.features["document"]
         passages: list[list[tuple[int, float]]] = [[] for _ in texts]
@@ -120,7 +120,8 @@ def similar_each(
             best = best_places(shares, documents, top_k)
             alike = np.clip(shares[best], 0, 1).tolist()
             passages[number] = list(zip(rows.ids[best].tolist(), alike, strict=True))
-    held = backend.rows_fetch(user_id, list({passage for each in passages for passage, _ in each}))
+    ids = list({passage for each in passages for passage, _ in each})
+    held = backend.rows_fetch(user_id, ids) if ids else {}
     return [
         [(held[key].source_id, round(alike, 4)) for key, alike in each if key in held]
         for each in passages

@@ -47,7 +47,7 @@ def test_a_turn_goes_from_queued_to_done(reduce: Reduce) -> None:
     frames += [*streamed(record, "turn-1", [("Hi", 0, "<p>Hi</p>")]), finished(record, "turn-1", "Hi")]
     turn = reduce(frames)["turns"][0]
     assert turn["state"] == "done"
-    assert turn["user"] == {"id": "message-1", "text": "hello", "at": None}
+    assert turn["user"] == {"id": "message-1", "text": "hello", "at": None, "attachments": []}
     assert turn["segments"][0]["html"] == [[0, "<p>Hi</p>"]]
     assert turn["segments"][0]["tail"] == ""
 

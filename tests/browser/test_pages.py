@@ -142,7 +142,7 @@ def test_an_address_that_is_not_there_has_a_page_that_leads_back(
 def test_the_filters_of_the_memories_fold_away_on_a_phone(
     server: Server, someone: StorageState, open_page: Callable[..., Page]
 ) -> None:
-    page = open_page(f"{server.url}/memory/", state=someone, **PHONE)
+    page = open_page(f"{server.url}/memory/browse/", state=someone, **PHONE)
     expect(page.locator(".note-filters")).to_have_count(0)  # nothing to filter yet
     page.get_by_label("Note").fill("The piano tuner is called Ferdinand.")
     page.get_by_role("button", name="Remember this").click()
@@ -212,7 +212,7 @@ def test_preferences_are_kept(
 def test_a_memory_is_added_found_edited_deleted_and_brought_back(
     server: Server, someone: StorageState, open_page: Callable[..., Page]
 ) -> None:
-    page = open_page(f"{server.url}/memory/", state=someone)
+    page = open_page(f"{server.url}/memory/browse/", state=someone)
     page.get_by_label("Note").fill("The <b>piano</b> tuner is called Ferdinand.")
     page.get_by_role("button", name="Remember this").click()
     note = page.locator(".note")
@@ -233,7 +233,7 @@ def test_a_memory_is_added_found_edited_deleted_and_brought_back(
 def test_when_a_memory_comes_up_is_shown_and_edited(
     server: Server, someone: StorageState, open_page: Callable[..., Page]
 ) -> None:
-    page = open_page(f"{server.url}/memory/", state=someone)
+    page = open_page(f"{server.url}/memory/browse/", state=someone)
     page.get_by_label("Note").fill("The user is allergic to peanuts.")
     page.get_by_role("button", name="Remember this").click()
     note = page.locator("#note-list .note").first
@@ -332,5 +332,5 @@ def test_markup_in_notes_titles_and_names_is_inert(
         page.wait_for_load_state("networkidle")
         assert page.evaluate("window.hacked") is None
         assert page.locator("img[onerror], [hx-get='/sign-out/']").count() == 0
-    page.goto(f"{server.url}/memory/")
+    page.goto(f"{server.url}/memory/browse/")
     expect(page.locator(".note").first).to_contain_text("<script>")

@@ -239,7 +239,7 @@ def test_the_history_shows_those_of_each_version(alice: User, browser: Client, n
     memory_update(user_id=alice.pk, memory_id=made.pk, occasions=["at the sea"])
     page = browser.get(reverse("memory:history", args=[made.pk])).content.decode()
     assert page.index("at the sea") < page.index(MINE[0])
-    assert "when it comes up" in browser.get("/memory/timeline/").content.decode()
+    assert "when it comes up" in browser.get("/memory/timeline/?by=learned").content.decode()
 
 
 def test_they_are_shown_as_text(alice: User, browser: Client, note: MakeNote) -> None:
