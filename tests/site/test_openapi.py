@@ -245,6 +245,7 @@ def test_what_streams_or_runs_answers_as_described(tmp_path: Path) -> None:
                 send_all(operation, mode, send)
     finally:
         server.stop()
+        print(*server.output, sep="")  # shown where it fails
     assert not asker.wrong, asker.told()
     assert {"turn_queued", "turn_started"} <= streamed["POST /api/v1/chat/"]
     assert "GET /api/v1/builds/{build_id}/events/" in streamed
