@@ -174,7 +174,7 @@ def _core() -> list[Subject]:
 
 
 def _search() -> list[Subject]:
-    from apps.search.proactive.gist import gist_of
+    from apps.search.proactive.contextual_query import contextual_query
     from apps.search.ranking.query import MAX_QUERY_CHARS
     from apps.search.selectors import plain
     from apps.search.text.analysis import detect_language, document_terms, split_words
@@ -188,7 +188,7 @@ def _search() -> list[Subject]:
         Subject('language of a text', detect_language, 100000, words),
         Subject('dates of a question', lambda text: named_dates(text, now=NOW, first=first, last=last), MAX_QUERY_CHARS, dates),
         Subject('dates: years, then days', lambda text: named_dates('1999 ' * (len(text) // 11) + 'jan 5 ' * (len(text) // 11), now=NOW, first=first, last=last), MAX_QUERY_CHARS),
-        Subject('what a message is about', lambda text: gist_of([text, text, text], ['en']), 100000, words),
+        Subject('what a message is about', lambda text: contextual_query([text, text, text], ['en']), 100000, words),
         Subject('text compared without case', plain, 100000, ('ß', 'İ')),
     ]
 
@@ -308,8 +308,8 @@ def _chat() -> list[Subject]:
     from apps.chat.conversations.markdown import LiveRenderer, blocks
     from apps.chat.prompt import context_block
     from apps.chat.summary.selectors import _TAG, _first
-    from apps.chat.summary.services import clean_title, heuristic_title
     from apps.chat.templatetags.log_figures import unmarked
+    from apps.chat.titles import clean_title, heuristic_title
     marks = ('*', '**a ', '*a ', '_a', '[', '](', '![', '[a](', '[a]: ', '<', '<a', '`', '`a', '``a`', '> ', '>', '- ', '1. ', '# ', '|', '|-|\n', '\\', '&', '&#', '~~', '~~a ', 'http://a.b ', 'a.b ', 'a@', '//', 'www.', 'a://', '\n', '  \n', '\t', '```\n', '```a\n', '    a\n', '[[', ']]', '<!--', '(', 'a\n> ', '- - ', '* * ', '\n\n', '|a', '[x][', '***a', '_*')
 
     def live(text: str) -> None:

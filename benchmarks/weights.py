@@ -21,7 +21,12 @@ from apps.memory.similarity import NOTES
 from apps.search.embedders.engines import embedder_for
 from apps.search.filling import BATCH, side_fill
 from apps.search.models import Passage
-from apps.search.proactive.gist import encoder_concern, encoder_lesson, example_messages, lesson_of
+from apps.search.proactive.contextual_query import (
+    encoder_concern,
+    encoder_lesson,
+    example_messages,
+    lesson_of,
+)
 from apps.search.proactive.recall import (
     AGAINST,
     ENCODER,

@@ -1,4 +1,4 @@
-"""What the admin opens on: health, what there is, and what waits."""
+"""The page that the admin opens on: health, counts, and what waits."""
 
 from typing import Any
 

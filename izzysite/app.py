@@ -20,7 +20,7 @@ SHELL = (
     "js/offline.js",
     "img/icon.svg",
 )
-"""What the page needs that says that it is offline; nothing else is kept by the browser."""
+"""Files of the page that says that it is offline; nothing else is kept by the browser."""
 
 
 @login_not_required

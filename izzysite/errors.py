@@ -66,7 +66,7 @@ SERVER_ERROR_PAGE = """<!doctype html>
 </head>
 <body>
 <main class="bare"><div class="bare-box">
-<div class="bare-head"><h1>Something went wrong</h1><p>{message}</p></div>
+<div class="bare-head"><img class="brand-mark" src="{static}img/icon.svg" alt=""><h1>Something went wrong</h1><p>{message}</p></div>
 <a class="btn btn-primary btn-block" href="/">Back to Izzy</a>
 </div></main>
 </body>
@@ -74,6 +74,9 @@ SERVER_ERROR_PAGE = """<!doctype html>
 """
 
 
+UNEXPECTED = (
+    "The server met an error it did not expect; its log says more. What was saved before is safe."
+)
 UNKNOWN_HOST = (
     "Izzy does not answer under this name. Whoever runs it can allow the name with IZZY_ALLOWED_HOSTS, or with"
     " IZZY_PUBLIC_URL behind a proxy."
@@ -135,7 +138,7 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
-    return error_response(request, Forbidden("You may not see this.", code="forbidden"))
+    return error_response(request, Forbidden("Your account may not open this page.", code="forbidden"))
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -149,8 +152,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
     raised = sys.exc_info()[1]
     if isinstance(raised, DatabaseError) and (known := _from_database(raised)) is not None:
         return _bare(request, known)
-    error = IzzyError("Something went wrong on the server. Its log says more.", code="server_error")
-    return _bare(request, error)
+    return _bare(request, IzzyError(UNEXPECTED, code="server_error"))
 
 
 def _bare(request: HttpRequest, error: IzzyError) -> HttpResponse:

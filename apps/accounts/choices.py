@@ -6,6 +6,8 @@ from django.core.exceptions import ValidationError
 
 from apps.core.registries import choices
 
+ANOTHER = "another"
+"""Choice of a model whose name stands in `other_model`."""
 APPROVALS = [("allow", "Always allow"), ("ask", "Ask me first"), ("never", "Never")]
 
 LANGUAGES = [
@@ -29,6 +31,50 @@ LANGUAGES = [
     ("tr", "Turkish"),
 ]
 
+SPEECH_LANGUAGES = [
+    ("", "As the browser"),
+    ("ar-SA", "Arabic"),
+    ("zh-CN", "Chinese (Mandarin)"),
+    ("cs-CZ", "Czech"),
+    ("da-DK", "Danish"),
+    ("nl-NL", "Dutch"),
+    ("en-GB", "English (Great Britain)"),
+    ("en-US", "English (United States)"),
+    ("fi-FI", "Finnish"),
+    ("fr-FR", "French"),
+    ("de-DE", "German"),
+    ("el-GR", "Greek"),
+    ("he-IL", "Hebrew"),
+    ("hi-IN", "Hindi"),
+    ("hu-HU", "Hungarian"),
+    ("it-IT", "Italian"),
+    ("ja-JP", "Japanese"),
+    ("ko-KR", "Korean"),
+    ("nb-NO", "Norwegian"),
+    ("pl-PL", "Polish"),
+    ("pt-BR", "Portuguese (Brazil)"),
+    ("pt-PT", "Portuguese (Portugal)"),
+    ("ro-RO", "Romanian"),
+    ("ru-RU", "Russian"),
+    ("es-ES", "Spanish (Spain)"),
+    ("es-MX", "Spanish (Mexico)"),
+    ("sv-SE", "Swedish"),
+    ("tr-TR", "Turkish"),
+    ("uk-UA", "Ukrainian"),
+]
+SPEECH_RATES = [
+    (0.75, "Slower"),
+    (1.0, "As the voice is"),
+    (1.25, "Somewhat faster"),
+    (1.5, "Faster"),
+    (2.0, "Twice as fast"),
+]
+SPEECH_PAUSES = [
+    (0, "No, I send it"),
+    (2, "After 2 seconds of silence"),
+    (4, "After 4 seconds of silence"),
+    (8, "After 8 seconds of silence"),
+]
 
 PUT_AWAY = {"first-steps": None, "passages": 1}
 """Notices that a person can put away, and after how many days each comes back (None: when it is asked for)."""
@@ -57,6 +103,11 @@ def validate_time_zone(value: object) -> None:
 
 def validate_language(value: object) -> None:
     if value not in dict(LANGUAGES):
+        raise ValidationError("This language is not offered.")
+
+
+def validate_speech_language(value: object) -> None:
+    if value not in dict(SPEECH_LANGUAGES):
         raise ValidationError("This language is not offered.")
 
 

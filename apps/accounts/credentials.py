@@ -172,8 +172,8 @@ async def _while_held(
     async with aclosing(events):
         try:
             with following(credentials.user_id), credentials_watch().hold(credentials) as ended:
-                async with aclosing(_until(ended, events)) as told:
-                    async for event in told:
+                async with aclosing(_until(ended, events)) as received:
+                    async for event in received:
                         yield event
                 if ended.is_set():
                     raise NotAuthenticated

@@ -1,7 +1,7 @@
-"""Forms of the accounts' pages, and the base of all forms. Services decide what is accepted; here is how it is asked for."""
+"""Forms of the accounts' pages. Services decide what is accepted; here is how it is asked for."""
 
 from datetime import timedelta
-from typing import Any, ClassVar
+from typing import Any
 
 from django import forms
 from django.contrib.auth import authenticate
@@ -11,39 +11,17 @@ from django.core.validators import RegexValidator, URLValidator
 from django.http import HttpRequest
 from django.utils import timezone
 
-from apps.accounts.choices import APPROVALS, LANGUAGES, offered, time_zones
 from apps.accounts.models import (
     DAILY_TOKENS,
     MAX_DAILY_TOKENS,
-    BuildNetwork,
-    Preferences,
     ProxyMemory,
-    Review,
     Scope,
     User,
 )
-from apps.core.errors import IzzyError, Throttled
+from apps.core.errors import Throttled
+from apps.core.http.forms import PlainForm
 
 PASSWORD_LENGTH = 128
-
-
-class PlainForm(forms.Form):
-    """A form whose inputs carry the design system's classes. `field_of` names the field for a refusal's, where they differ."""
-
-    field_of: ClassVar[dict[str, str]] = {}
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        kwargs.setdefault("label_suffix", "")
-        super().__init__(*args, **kwargs)
-        for field in self.fields.values():
-            if not isinstance(field.widget, forms.CheckboxInput | forms.CheckboxSelectMultiple):
-                field.widget.attrs.setdefault("class", "input")
-
-    def add_failure(self, error: IzzyError) -> None:
-        """Show a service's refusal at the field it names, else above the form."""
-        named = str(error.extra.get("field", ""))
-        field = self.field_of.get(named, named)
-        self.add_error(field if field in self.fields else None, error.message)
 
 
 def password_field(label: str, *, new: bool = False, help_text: str = "") -> forms.CharField:
@@ -179,7 +157,7 @@ class TokenForm(PlainForm):
 
 
 class SignInForm(AuthenticationForm):
-    """Django's form; too many attempts are told as what they are."""
+    """Django's form; too many attempts are named as what they are."""
 
     username = username_field()
     password = password_field("Password")
@@ -226,8 +204,8 @@ class SetupForm(PlainForm):
     )
 
     def clean(self) -> dict[str, Any]:
-        """Looks at name and password both, so that what is wrong with either is told at once."""
-        given = super().clean() or {}
+        """Looks at name and password both, so that what is wrong with either is said at once."""
+        given = super().clean()
         name, secret = given.get("username"), given.get("password")
         if name:
             try:
@@ -268,127 +246,3 @@ class InstanceForm(PlainForm):
         validators=[URLValidator(schemes=["http", "https"])],
         help_text="Any server that speaks the Messages API. Empty: Anthropic's own.",
     )
-
-
-SECTIONS = (
-    ("You", "How Izzy treats you.", ("display_name", "instructions", "time_zone", "language", "model")),
-    (
-        "Memory",
-        "What Izzy remembers, and what it asks you about first.",
-        ("use_memory", "capture", "review"),
-    ),
-    (
-        "Capabilities and tools",
-        "What Izzy may use and build for you.",
-        ("toolsets", "build_network", "build_continue"),
-    ),
-)
-"""The preferences as the page groups them: title, what it is about, names of the fields."""
-
-
-class PreferencesForm(PlainForm):
-    display_name = forms.CharField(
-        label="What should Izzy call you?",
-        max_length=80,
-        required=False,
-        help_text="Your user name if empty.",
-    )
-    instructions = forms.CharField(
-        label="Instructions",
-        max_length=4000,
-        required=False,
-        widget=forms.Textarea(attrs={"rows": 4}),
-        help_text="How Izzy should answer you: tone, length, what to keep in mind.",
-    )
-    time_zone = forms.ChoiceField(label="Time zone", choices=time_zones)
-    language = forms.ChoiceField(
-        label="Language of your memories",
-        choices=LANGUAGES,
-        required=False,
-        help_text="Used to find words in all their forms.",
-    )
-    model = forms.CharField(
-        label="Model", max_length=120, required=False, help_text="Empty: what the instance uses."
-    )
-    use_memory = forms.BooleanField(
-        label="Use memory in new conversations",
-        required=False,
-        help_text="Without it Izzy neither recalls nor saves anything in them.",
-    )
-    capture = forms.BooleanField(
-        label="Remember by itself",
-        required=False,
-        help_text="Izzy reads what was said for what is worth remembering. Without it only what you or Izzy save "
-        "during the conversation is kept, and what still waits to be read is dropped.",
-    )
-    build_network = forms.ChoiceField(
-        label="Network while a capability is built",
-        choices=BuildNetwork.choices,
-        help_text="Which hosts Izzy may reach while building, and the finished capability with it. Packages can be installed in any case.",
-    )
-    build_continue = forms.BooleanField(
-        label="Go on by itself after building",
-        required=False,
-        help_text="When a capability that you needed is ready, Izzy uses it for what you had asked, without another word from you.",
-    )
-    review = forms.ChoiceField(
-        label="What waits for your review",
-        choices=Review.choices,
-        required=False,
-        help_text="Before Izzy remembers it. What comes from pages, files or other people always waits.",
-    )
-    toolsets = forms.MultipleChoiceField(
-        label="Tools at hand", required=False, widget=forms.CheckboxSelectMultiple
-    )
-
-    def __init__(self, *args: Any, preferences: Preferences, **kwargs: Any) -> None:
-        kwargs["initial"] = {name: getattr(preferences, name) for name in self.base_fields}
-        super().__init__(*args, **kwargs)
-        self.tools = offered("tools")
-        self._kept = {
-            name: value
-            for name, value in preferences.tool_approval.items()
-            if name not in dict(self.tools)
-        }
-        # A list of models is a help, not a limit: servers of one's own have models of their own.
-        self.model_names, self.toolset_names = offered("models"), offered("toolsets")
-        self.fields["model"].widget.attrs["list"] = "models"
-        toolsets = self.fields["toolsets"]
-        assert isinstance(toolsets, forms.MultipleChoiceField)  # noqa: S101  for the type checker
-        toolsets.choices = self.toolset_names
-        words, usual = dict(APPROVALS), dict(offered("tool_defaults"))
-        for name, label in self.tools:
-            default = words.get(usual.get(name, ""), "")
-            self.fields[f"approval_{name}"] = forms.ChoiceField(
-                label=label,
-                choices=[("", f"Default: {default.lower()}" if default else "Default"), *APPROVALS],
-                required=False,
-                initial=preferences.tool_approval.get(name, ""),
-                widget=forms.Select(attrs={"class": "input"}),
-            )
-
-    def changes(self) -> dict[str, Any]:
-        """Input of `preferences_update`."""
-        values = {field.name: self.cleaned_data[field.name] for field in self.general_fields()}
-        values["review"] = values["review"] or str(Review.SENSITIVE)
-        chosen = {name: self.cleaned_data[f"approval_{name}"] for name, _ in self.tools}
-        values["tool_approval"] = self._kept | {name: value for name, value in chosen.items() if value}
-        return values
-
-    def general_fields(self) -> list[forms.BoundField]:
-        return [self[name] for name in self.base_fields if name != "toolsets" or self.toolset_names]
-
-    def sections(self) -> list[tuple[str, str, list[forms.BoundField]]]:
-        """The fields as the page groups them: title, what it is about, fields."""
-        shown = {field.name: field for field in self.general_fields()}
-        return [
-            (title, about, [shown[name] for name in names if name in shown])
-            for title, about, names in SECTIONS
-        ]
-
-    def approval_fields(self) -> list[forms.BoundField]:
-        return [self[f"approval_{name}"] for name, _ in self.tools]
-
-    def has_approvals(self) -> bool:
-        """Whether anything differs from the default, or was refused: then the list is shown open."""
-        return any(field.value() or field.errors for field in self.approval_fields())

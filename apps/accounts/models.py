@@ -5,12 +5,14 @@ from enum import StrEnum
 from typing import ClassVar
 
 from django.contrib.auth.models import AbstractUser
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.utils import timezone
 
 from apps.accounts.choices import (
     validate_approvals,
     validate_language,
+    validate_speech_language,
     validate_time_zone,
     validate_toolsets,
 )
@@ -64,7 +66,11 @@ class BuildNetwork(models.TextChoices):
 class Preferences(models.Model):
     """How Izzy treats one user. `tool_approval` maps a tool's name to allow, ask or never; an empty `model` or
     `language` leaves the choice to the instance or to detection. `put_away` has the time at which a notice, by its name (`PUT_AWAY`), was put
-    away."""
+    away.
+
+    The `speech_…` ones are for voice: the language that is heard and spoken ("": the browser's), how fast answers are read (1: as the
+    voice is), after how many seconds of silence what was dictated is sent (0: never by itself), whether the answer to what was spoken
+    is read aloud by itself, and whether the model is asked to answer it shortly."""
 
     user = models.OneToOneField(
         User, on_delete=models.CASCADE, primary_key=True, related_name="preferences"
@@ -81,6 +87,15 @@ class Preferences(models.Model):
     review = models.CharField(max_length=16, choices=Review, default="sensitive")
     build_network = models.CharField(max_length=16, choices=BuildNetwork, default="ask")
     build_continue = models.BooleanField(default=False)
+    speech_language = models.CharField(
+        max_length=16, blank=True, default="", validators=[validate_speech_language]
+    )
+    speech_rate = models.FloatField(
+        default=1.0, validators=[MinValueValidator(0.5), MaxValueValidator(2.0)]
+    )
+    speech_pause = models.PositiveSmallIntegerField(default=0, validators=[MaxValueValidator(10)])
+    speech_read = models.BooleanField(default=True)
+    speech_short = models.BooleanField(default=True)
     put_away = models.JSONField(default=dict, blank=True)
 
     class Meta:

@@ -22,12 +22,12 @@ from apps.accounts.forms import (
     InstanceForm,
     NewUserForm,
     PasswordForm,
-    PreferencesForm,
     SetupForm,
     SignInForm,
     TokenForm,
 )
 from apps.accounts.models import User
+from apps.accounts.preferences_form import PreferencesForm
 from apps.accounts.secrets import from_environment, secret_get, secret_set
 from apps.accounts.selectors import any_user_exists, preferences_for, tokens_kept
 from apps.accounts.services import (

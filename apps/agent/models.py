@@ -53,6 +53,7 @@ class ModelCall(UserOwned):
         indexes = [
             models.Index(fields=["user", "created_at"], name="agent_modelcall_user_time"),
             models.Index(fields=["turn_id"], name="agent_modelcall_turn"),
+            models.Index(fields=["conversation_id"], name="agent_modelcall_conversation"),
         ]
 
     def __str__(self) -> str:

@@ -63,7 +63,7 @@ def toolcalls_of(*, user_id: UUID, turn_ids: Collection[UUID]) -> list[ToolCall]
 
 @dataclass(frozen=True, slots=True)
 class UntrustedSource:
-    """What else than the results of tools brings others' words before the model: in a conversation, and in which of these turns."""
+    """Others' words that reach the model by other ways than results of tools: in a conversation, and in which of these turns."""
 
     conversation: Callable[[UUID, UUID], bool]
     turns: Callable[[UUID, Collection[UUID]], set[UUID]]

@@ -30,6 +30,7 @@ TOOLSET_LABELS = {
     "files": "Memory files",
     "web": "Web search and pages",
     "capabilities": "Capabilities",
+    "attachments": "Files beside messages",
 }
 
 
@@ -88,7 +89,7 @@ def tool_choices() -> list[tuple[str, str]]:
 
 
 def tool_defaults() -> list[tuple[str, str]]:
-    """What holds for each tool where the user has chosen nothing: allow, ask or never."""
+    """The default of each tool, where the user has chosen nothing: allow, ask or never."""
     return [(tool.name, tool.approval) for tool in all_tools()]
 
 

@@ -20,7 +20,7 @@ class BuildAdmin(ReadOnlyAdmin):
 
 @admin.register(Follower)
 class FollowerAdmin(ReadOnlyAdmin):
-    list_display = ("build", "user", "conversation_id", "turn_id", "told", "has_news")
+    list_display = ("build", "user", "conversation_id", "turn_id", "emitted", "has_news")
     list_filter = ("has_news",)
     list_select_related = ("user", "build")
     search_fields = ("build__name", "user__username")

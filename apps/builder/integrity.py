@@ -66,15 +66,15 @@ def _find(user_id: UUID | None) -> Iterator[Finding]:
 
 
 def _around(user_id: UUID | None) -> Iterator[Finding]:
-    """Who follows builds, and what they build."""
-    told = rows_of(Follower, user_id).filter(told__gt=F("build__messages_count"))
-    for key, owner in told.order_by().values_list("pk", "user_id"):
+    """Followers of builds, and the builds' workspaces."""
+    emitted = rows_of(Follower, user_id).filter(emitted__gt=F("build__messages_count"))
+    for key, owner in emitted.order_by().values_list("pk", "user_id"):
         yield Finding(
             about=row_name(Follower, key),
-            message="It was told more messages of its build than there are.",
-            repair="Has it told what is new from here on.",
+            message="It was sent more messages of its build than there are.",
+            repair="Sends it what is new from here on.",
             user_id=owner,
-            subject=("told", key),
+            subject=("emitted", key),
         )
     busy = Build._base_manager.filter(capability=OuterRef("pk"), state__in=OPEN_STATES)
     idle = rows_of(Capability, user_id).filter(~Exists(busy), status=Status.BUILDING)
@@ -112,10 +112,10 @@ def _repair(kind: str, key: UUID, user_id: UUID | None) -> None:
         open_ones = Build.objects.unscoped().filter(capability_id=key, state__in=OPEN_STATES)
         if not open_ones.exists():
             capability_fail(user_id=user_id, capability_id=key, reason=NOT_BUILT)
-    elif kind == "told":
+    elif kind == "emitted":
         follower = Follower.objects.unscoped().select_related("build").get(pk=key)
-        follower.told = follower.build.messages_count
-        follower.save(update_fields=["told"])
+        follower.emitted = follower.build.messages_count
+        follower.save(update_fields=["emitted"])
     elif kind == "reopen":
         builds.filter(state__in=OPEN_STATES).update(ended_at=None)
     elif kind == "time":

@@ -105,14 +105,14 @@ class Build(UserOwned, Leased):
 
 class Follower(UserOwned):
     """A turn that asked for a build, first or while it was under way: its conversation shows it and
-    its end. `told` is the number of the newest message that the conversation's log has, `has_news` says
+    its end. `emitted` is the number of the newest message that the conversation's log has, `has_news` says
     that it lacks some."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     build = models.ForeignKey(Build, on_delete=models.CASCADE, related_name="followers", db_index=False)
     conversation_id = models.UUIDField()
     turn_id = models.UUIDField()
-    told = models.PositiveIntegerField(default=0)
+    emitted = models.PositiveIntegerField(default=0)
     has_news = models.BooleanField(default=False)
 
     class Meta:

@@ -1,7 +1,7 @@
 """The builds page: what was built, how it went step by step, and asking for more."""
 
 import json
-from typing import Any
+from typing import Any, ClassVar
 
 from django import forms
 from django.conf import settings
@@ -11,7 +11,6 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods
 
 from apps.accounts.access import SignedInRequest
-from apps.accounts.forms import PlainForm
 from apps.agent.models import ToolCall
 from apps.builder.builds.requesting import MAX_FEEDBACK_CHARS, build_change, build_request
 from apps.builder.builds.selectors import (
@@ -23,7 +22,8 @@ from apps.builder.builds.selectors import (
     waiting_for_user,
 )
 from apps.builder.models import Build, State
-from apps.capabilities.catalog.names import NAME
+from apps.capabilities.catalog.drafts import clean_description
+from apps.capabilities.catalog.names import NAME, clean_name
 from apps.capabilities.catalog.selectors import (
     capability_get,
     execution_get,
@@ -41,6 +41,7 @@ from apps.capabilities.pages.opened import own
 from apps.capabilities.sandbox.base import SandboxUnavailable
 from apps.capabilities.sandbox.running import current_backend
 from apps.core.errors import IzzyError, NotFound
+from apps.core.http.forms import PlainForm
 from apps.core.ids import parse_id
 
 PAGE_SIZE = 30
@@ -60,6 +61,8 @@ CODE_FIELDS = {"write_file": "content", "run_code": "code", "run_command": "comm
 
 class NewBuildForm(PlainForm):
     """A new tool."""
+
+    checks: ClassVar = {"name": clean_name, "description": clean_description}
 
     name = forms.CharField(
         label="Name",
@@ -151,16 +154,15 @@ def new(request: SignedInRequest) -> HttpResponse:
     """Asks for a new tool, or with `?capability=` for a change to one, or for a repair with `&execution=` (a run's id, or
     `last`) or `&call=` (the tool call of a conversation in which it failed)."""
     capability, execution = _subject(request)
-    kind = NewBuildForm if capability is None else RepairForm if execution is not None else ChangeForm
+    kind: type[PlainForm] = (
+        NewBuildForm if capability is None else RepairForm if execution is not None else ChangeForm
+    )
     form = kind(request.POST if request.method == "POST" else None)
     if form.is_valid():
         try:
             found = _request(request, form, capability, execution)
         except IzzyError as error:
-            field = error.extra.get("field")
-            form.add_error(
-                field if isinstance(field, str) and field in form.fields else None, error.message
-            )
+            form.add_failure(error)
         else:
             return redirect("builder:build", build_id=found.pk) if found else redirect("builder:list")
     problem = ""
@@ -216,7 +218,7 @@ def _run(capability: Capability, run: str) -> Execution | None:
 
 def _request(
     request: SignedInRequest,
-    form: forms.Form,
+    form: PlainForm,
     capability: Capability | None,
     execution: Execution | None,
 ) -> Build | None:

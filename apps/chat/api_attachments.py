@@ -44,9 +44,14 @@ class AttachmentInput(OpenInput):
     )
 
 
-class AttachmentUpload(AttachmentInput):
+class AttachmentUpload(OpenInput):
     """A form with a file."""
 
+    conversation: str | None = Field(
+        None,
+        description="The conversation that it is meant for; empty where there is none yet.",
+        json_schema_extra={"anyOf": [{"format": "uuid"}, {"maxLength": 0}]},
+    )
     file: bytes = Field(json_schema_extra={"type": "string", "format": "binary"})
 
 

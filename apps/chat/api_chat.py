@@ -81,6 +81,10 @@ class ChatInput(RetryInput):
         description="Files beside it, by the ids that `attachments/` gave. Where it is missing those of the replaced message.",
     )
 
+    spoken: bool = Field(
+        False, description="The user said it aloud: they may prefer a short answer, made for listening."
+    )
+
     @model_validator(mode="after")
     def _says_something(self) -> Self:
         if not self.message and not self.attachments:
@@ -252,6 +256,7 @@ class ChatView(TurnView):
             replaces=body.replaces,
             use_memory=body.use_memory,
             attachments=body.attachments,
+            spoken=body.spoken,
         )
         return self.follow(sent.conversation_id, sent.turn_id, stream=body.stream)
 

@@ -74,11 +74,16 @@ class ClientFrame:
 
     @property
     def use_memory(self) -> bool | None:
-        value = self.values.get("use_memory")
+        return self._yes_or_no("use_memory")
+
+    @property
+    def spoken(self) -> bool:
+        return self._yes_or_no("spoken") or False
+
+    def _yes_or_no(self, field: str) -> bool | None:
+        value = self.values.get(field)
         if value is not None and not isinstance(value, bool):
-            raise InvalidInput(
-                "use_memory must be true or false.", code="wrong_type", field="use_memory"
-            )
+            raise InvalidInput(f"{field} must be true or false.", code="wrong_type", field=field)
         return value
 
 
@@ -184,6 +189,7 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is
             replaces=frame.values.get("replaces"),
             use_memory=frame.use_memory,
             attachments=frame.values.get("attachments"),
+            spoken=frame.spoken,
         )
         await self._send_on(sent)
 

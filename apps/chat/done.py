@@ -1,4 +1,4 @@
-"""What has just come to its end and took a while, for those who wait for it elsewhere."""
+"""Long answers and builds that have just ended, for those who wait for them elsewhere."""
 
 from datetime import timedelta
 from typing import Any

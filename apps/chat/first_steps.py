@@ -1,4 +1,4 @@
-"""What an empty chat offers: how far the set-up has come and what each further step would give, and things to say that come
+"""The offers of an empty chat: how far the set-up has come and what each further step would give, and things to say that come
 from what the user has."""
 
 from collections import Counter

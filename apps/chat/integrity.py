@@ -41,7 +41,7 @@ def message_ids(user_id: UUID) -> Iterator[UUID]:
 
 
 def message_documents(user_id: UUID, ids: Sequence[UUID]) -> dict[UUID, list[Document] | None]:
-    """What search should hold of those messages among `ids` that are there; a sweep indexes those that are yet to be."""
+    """The documents that search should hold of those messages among `ids` that are there; a sweep indexes those that are yet to be."""
     rows = Message.objects.owned_by(user_id).filter(pk__in=ids).select_related("conversation")
     rows = rows.defer("blocks", "conversation__tools", "conversation__summary")
     return {row.pk: _documents(row) for row in rows}
@@ -157,7 +157,7 @@ def _turns_fix(findings: Sequence[Finding]) -> None:
 
 
 def _histories(user_id: UUID | None) -> Iterator[Finding]:
-    """What the model gets of ended turns: blocks that can be read, and a result for each call."""
+    """The model's view of ended turns: blocks that can be read, and a result for each call."""
     rows = rows_of(Message, user_id).exclude(turn__state__in=OPEN_STATES)
     columns = ("pk", "user_id", "turn_id", "blocks")
     asked: set[str] = set()

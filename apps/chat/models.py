@@ -144,7 +144,7 @@ class Turn(UserOwned):
     `attempt` counts how often a runner took it up. `stop_requested` and `announced` are how others
     talk to the process that runs the conversation: a request to stop, and a change that no event has been logged of yet.
     `client_id` is the page's own name for the message: sending it again finds this turn instead of making one.
-    With `attached` files stand beside the user's message, so others' words were read from here on.
+    With `attached` files stand beside the user's message, so others' words were read from here on. `spoken`: the user said it aloud.
     `place` is the position of the first turn that stood in its place, 0 where none but it did: those that share one are versions of
     each other (`chat.turns.branches`). `chosen`: it was brought back, and no event has been logged of that yet.
     A turn `by_izzy` was opened by Izzy itself (a build has ended), with a notice to the model in place of the user's
@@ -166,6 +166,7 @@ class Turn(UserOwned):
     usage = models.JSONField(default=dict, blank=True)
     by_izzy = models.BooleanField(default=False)
     attached = models.BooleanField(default=False)
+    spoken = models.BooleanField(default=False)
     said = models.TextField(blank=True, default="")
     attempt = models.PositiveSmallIntegerField(default=0)
     announced = models.BooleanField(default=False)

@@ -47,7 +47,7 @@ class Group:
 
 
 def palette(user: User, query: str) -> list[Group]:
-    """What fits the words, in groups that hold something; without words the newest conversations and all that can be done."""
+    """Hits for the words, in groups that are not empty; without words the newest conversations and all actions."""
     words = " ".join(query.split())[:MAX_QUERY_CHARS]
     if not words:
         newest = conversations_for(user.pk).order_by("-updated_at")[:EACH]
@@ -107,7 +107,7 @@ def _conversation(row: Conversation) -> Entry:
 
 
 def _found(user_id: UUID, words: str) -> list[Group]:
-    """What is called so first, then what says so or something like it."""
+    """Hits by name first, then by text and likeness."""
     hits: dict[Source, list[Hit]] = {source: [] for source in Source}
     scope = Scope(
         sources=frozenset({Source.MEMORY, Source.FILE, Source.CAPABILITY, Source.CONVERSATION})

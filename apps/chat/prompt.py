@@ -80,10 +80,10 @@ def system_blocks(
 
 
 def context_block(
-    *, now: datetime, time_zone: str, memories: str, capabilities: str = ""
+    *, now: datetime, time_zone: str, memories: str, capabilities: str = "", spoken: bool = False
 ) -> dict[str, Any]:
-    """A text block with the date and time where the user is (UTC where the zone is unknown), the surfaced memories and the
-    capabilities that may help, if any.
+    """A text block with the date and time where the user is (UTC where the zone is unknown), that the answer will be heard where
+    the question was `spoken`, the surfaced memories and the capabilities that may help, if any.
 
     Neither can end the block early: their own closing tags are dropped.
     """
@@ -93,6 +93,8 @@ def context_block(
         zone, time_zone = ZoneInfo("UTC"), "UTC"
     local = now.astimezone(zone)  # Now: Saturday, 21 November 2026, 10:35 (Europe/Vienna)
     lines = [f"Now: {local:%A}, {local.day} {local:%B %Y, %H:%M} ({time_zone})"]
+    if spoken:
+        lines.append(prompt_text("spoken"))
     if memories:
         lines += ["<memories>", _CLOSING_TAG.sub("", memories).strip(), "</memories>"]
     if capabilities:

@@ -2,6 +2,7 @@ from django.urls import path
 
 from apps.chat import views
 from apps.chat.audit_log import views as log_views
+from apps.chat.bulk import views as bulk
 from apps.chat.folders import views as folder_views
 from apps.chat.overview import views as about
 
@@ -19,7 +20,9 @@ urlpatterns = [
     path("c/<str:conversation_id>/link/<str:signed>/", views.link, name="link"),
     path("conversations/", views.conversation_list, name="conversation-list"),
     path("palette/", views.palette_lines, name="palette"),
-    path("conversations/bulk/", folder_views.conversations_bulk, name="conversations-bulk"),
+    path("conversations/bulk/", bulk.conversations_bulk, name="conversations-bulk"),
+    path("conversations/delete/", bulk.conversations_ask, name="conversations-delete"),
+    path("conversations/undo/", bulk.conversations_undo, name="conversations-undo"),
     path("c/<str:conversation_id>/move/", folder_views.conversation_move, name="conversation-move"),
     path("folders/new/", folder_views.folder_new, name="folder-new"),
     path("folders/<str:folder_id>/rename/", folder_views.folder_rename, name="folder-rename"),

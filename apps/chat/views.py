@@ -45,6 +45,9 @@ from apps.memory.notes.with_conversation import notes_from, notes_gone_with
 
 MAX_QUERY_CHARS = 200
 NOTES_SHOWN = 12
+BULK_DONE = "conversations_done"
+"""Key in the session: what was done to several conversations, for the next page of their list: `said`, `undo` (a name of what takes
+it back) and `steps`, each an id, with the folder that it was in after a space."""
 DELETED = "deleted_conversation"
 """Key in the session: id and title of the conversation that was deleted while it was looked at, and how many memories went with
 it, for the next page."""
@@ -100,7 +103,8 @@ def link(request: HttpRequest, conversation_id: str, signed: str) -> HttpRespons
 def conversation_list(request: HttpRequest) -> HttpResponse:
     """All conversations, or the archived ones; for the sidebar's own requests its list, a page of it or what a search found."""
     if not request.htmx:  # type: ignore[attr-defined]  # set by the middleware
-        return render(request, "chat/list.html", _shown(request))
+        done = request.session.pop(BULK_DONE, None) if BULK_DONE in request.session else None
+        return render(request, "chat/list.html", _shown(request) | {"done": done})
     if "show" in request.GET:
         return render(request, "chat/_list.html", _shown(request))
     return render(request, "chat/_conversations.html", _listing(request))
@@ -238,7 +242,7 @@ def _listing(request: HttpRequest) -> dict[str, Any]:
 
 
 def _shown(request: HttpRequest) -> dict[str, Any]:
-    """What the page of all conversations has; its names differ from those of the sidebar's list beside it."""
+    """The context of the page of all conversations; its names differ from those of the sidebar's list beside it."""
     archived, query = request.GET.get("show") == "archived", _query(request)
     folder = None
     if not archived and not query and request.GET.get("folder"):

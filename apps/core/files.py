@@ -34,7 +34,7 @@ class StoreFailed(Unavailable, OSError):
 
 
 def _failing_clearly(method: Callable[P, T]) -> Callable[P, T]:
-    """What the SDK raises is a StoreFailed."""
+    """Turns the SDK's errors into StoreFailed."""
 
     @wraps(method)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:

@@ -90,7 +90,7 @@ def run_check(check: Check) -> CheckResult:
         return CheckResult(False, f"The database does not answer: {error}.", "See the server's log.")
     except (
         Exception
-    ) as error:  # a check that fails is a finding like any other; the others are still to be told
+    ) as error:  # a check that fails is a finding like any other; the others are still to be reported
         logger.exception("health check %s failed", check.name)
         return CheckResult(
             False, f"The check itself failed: {type(error).__name__}.", "See the server's log."

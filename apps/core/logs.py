@@ -1,4 +1,4 @@
-"""What the log looks like: which records are written, and how: a line of text, or a JSON object a line."""
+"""The log's format: which records are written, and how: a line of text, or a JSON object a line."""
 
 import json
 import logging

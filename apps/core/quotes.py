@@ -57,7 +57,7 @@ def split_quotes(text: str, by_user: bool = True) -> list[tuple[str, bool]]:
 
 
 def own_words(text: str) -> str:
-    """A user's message without what it quotes; what is pasted without any mark cannot be told from their own."""
+    """A user's message without what it quotes; what is pasted without any mark cannot be distinguished from their own."""
     return "\n".join(part for part, quoted in once(split_quotes, text, True) if not quoted)
 
 

@@ -203,7 +203,7 @@ NAME_CHARS = 60
 
 
 def file_name(title: str, key: UUID) -> str:
-    """A name that every file system and a link of Obsidian take, told from others by the end of the id."""
+    """A name that every file system and a link of Obsidian take, made unique by the end of the id."""
     first = next(iter(title.strip().splitlines()), "")
     words = " ".join(_UNSAFE.sub(" ", first).split())[:NAME_CHARS].strip(" .")
     return f"{words or 'untitled'} ({key.hex[-8:]})"
@@ -310,7 +310,7 @@ RecordId = Annotated[UUID, Checked(_uuid, {"type": "string", "format": "uuid"})]
 
 
 YEARS = range(1900, 2201)
-"""At the ends of the calendar no page could show a time in its reader's zone."""
+"""Of what an instance does."""
 
 
 def _time(value: object, *, field: str) -> datetime:

@@ -1,4 +1,4 @@
-"""A person's typed words, told from the rest of the text that a program hands on as the user's."""
+"""A person's typed words, separated from the rest of the text that a program hands on as the user's."""
 
 import re
 

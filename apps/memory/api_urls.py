@@ -34,6 +34,7 @@ urlpatterns = [
     path("memories/<str:memory_id>/undo/", UndoView.as_view(), name="memory-undo"),
     path("memories/<str:memory_id>/supersede/", SupersedeView.as_view(), name="memory-supersede"),
     path("memories/<str:memory_id>/accept/", review.AcceptView.as_view(), name="memory-accept"),
+    path("memories/<str:memory_id>/approve/", review.ApproveView.as_view(), name="memory-approve"),
     path("memories/<str:memory_id>/reject/", review.RejectView.as_view(), name="memory-reject"),
     path("memories/<str:memory_id>/merge/", review.ReviewMergeView.as_view(), name="memory-merge"),
     path("memories/<str:memory_id>/related/", RelatedView.as_view(), name="memory-related"),

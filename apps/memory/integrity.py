@@ -50,7 +50,7 @@ def _ids(rows: Callable[[UUID], QuerySet[Any]]) -> Callable[[UUID], Iterator[UUI
 
 
 def note_documents(user_id: UUID, ids: Sequence[UUID]) -> dict[UUID, list[Document]]:
-    """What search should hold of those notes among `ids` that are there."""
+    """The documents that search should hold of those notes among `ids` that are there."""
     notes = Memory.objects.with_deleted(user_id).filter(pk__in=ids)
     notes = notes.defer("folded_content", "folded_tags", "proposed_fields")
     former: dict[UUID, list[MemoryRevision]] = defaultdict(list)

@@ -45,7 +45,7 @@ class Document:
 
     `(source, source_id)` names it: indexing it again replaces all of its passages. `position` is its place
     inside `conversation_id` (neighbouring positions support each other in ranking); `session` groups the
-    messages of one sitting and defaults to the conversation. `speaker` is "user" or "assistant" in Izzy's
+    messages of one session and defaults to the conversation. `speaker` is "user" or "assistant" in Izzy's
     own conversations and the given name in ingested ones. `valid_from`/`valid_to` bound when it is true;
     None means open. All times are aware.
 

@@ -18,7 +18,7 @@ from apps.search.embedders.base import Embedder, EmbedderDown, EmbedderRefused, 
 from apps.search.embedders.deadline import answered_within
 from apps.search.embedders.engines import static_embedder
 from apps.search.models import EmbeddingSpace, IndexOwner, Passage, Tombstone
-from apps.search.proactive.gist import encoder_lesson, example_messages
+from apps.search.proactive.contextual_query import encoder_lesson, example_messages
 from apps.search.spaces import Role, embedder_asked, encoder_name, is_resting, note_down, note_up
 
 logger = logging.getLogger(__name__)

@@ -95,16 +95,16 @@ def _around(sentence: str, wanted: frozenset[str], language: str, limit: int) ->
     """About `limit` tokens of a sentence: where most of the wanted words stand together, with what stands around them."""
     words = sentence.split()
     costs = [estimate_tokens(word) for word in words]
-    telling = [frozenset(document_terms(word, language)[1]) & wanted for word in words]
-    # The fewest words from each telling one on that hold most, and then as much on both sides as there is room for.
+    matches = [frozenset(document_terms(word, language)[1]) & wanted for word in words]
+    # The fewest words from each matching one on that hold most, and then as much on both sides as there is room for.
     start = end = most = 0
-    for first in (place for place, terms in enumerate(telling) if terms):
+    for first in (place for place, terms in enumerate(matches) if terms):
         spent, held = 0, set[str]()
         for last in range(first, len(words)):
             spent += costs[last]
             if spent > limit:
                 break
-            held |= telling[last]
+            held |= matches[last]
             if len(held) > most:
                 start, end, most = first, last + 1, len(held)
     left = limit - sum(costs[start:end])

@@ -87,7 +87,7 @@ def similar(
     """Source ids with calibrated similarity 0..1 of whole documents (1 says the same), best first.
 
     From about 0.85 on two texts may say the same, from 0.5 on they are about the same; a number, a name or a "not"
-    moves it too little to be told by it. Empty where the embedder cannot answer.
+    moves it too little to be judged by it. Empty where the embedder cannot answer.
     """
     return similar_each(user_id, [text], top_k=top_k, scope=scope)[0]
 
@@ -163,16 +163,16 @@ def near_occasions(
         side=side_vectors(known.side, texts, Use.QUERY),
         scope=scope or EVERYTHING,
     )
-    told = [
+    spaces = [
         (near, space)
         for near, space in ((found.base, known.base), (found.side, known.side))
         if near is not None and space is not None
     ]
-    if not told:
+    if not spaces:
         return []
-    shares = np.mean([share_of(near.cosines, space) for near, space in told], axis=0)
+    shares = np.mean([share_of(near.cosines, space) for near, space in spaces], axis=0)
     if found.number >= FEW_PHRASES:
-        shares[np.mean([near.standing for near, _ in told], axis=0) < OUTSTANDING] = 0
+        shares[np.mean([near.standing for near, _ in spaces], axis=0) < OUTSTANDING] = 0
     best: dict[UUID, float] = {}
     for phrase, share in zip(found.phrases, shares.max(axis=0).tolist(), strict=True):
         best[phrase.source_id] = max(best.get(phrase.source_id, 0.0), min(share, 1.0))

@@ -67,7 +67,7 @@ def side_query(space: Space | None, text: str) -> Vector | None:
 
 
 def side_lesson(space: Space | None) -> Vector | None:
-    """The lesson of the encoder's vectors about messages that concern the user (`proactive.gist`); None before they did."""
+    """The lesson of the encoder's vectors about messages that concern the user (`proactive.contextual_query`); None before they did."""
     if space is None:
         return None
     if space.id not in _lessons:

@@ -13,6 +13,8 @@ Row = dict[str, Any]
 
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 ID_CHARS = 36
+ROOM_FOR_IDS = 50
+"""On a narrower terminal ids go on in the next line."""
 _SPACE = re.compile(r"\s+")
 _COLOURS = {"dim": "2", "bold": "1", "red": "31", "green": "32", "yellow": "33"}
 
@@ -133,7 +135,7 @@ def _show_table(columns: Sequence[Column], rows: Sequence[Row]) -> None:
             column.title,
             no_wrap=column.narrow,
             overflow="ellipsis" if column.narrow else "fold",
-            min_width=min(ID_CHARS, width()) if column.under else None,
+            min_width=ID_CHARS if column.under and width() >= ROOM_FOR_IDS else None,
         )
     for row in rows:
         cells = []

@@ -53,20 +53,8 @@ def _turns(story: Story, talk: Mapping[str, Any]) -> Iterator[Row]:
             "started_at": asked,
             "ended_at": answered,
         }
-        said = story.text(turn["you"])
-        parts: list[tuple[str, str, str, list[dict[str, Any]], str, str]] = [
-            ("you", "user", "text", [_words(said)], said, "")
-        ]
-        tool = turn.get("tool")
-        if tool:
-            used = f"toolu_demo_{talk['key']}_{number}"
-            call = {"type": "tool_use", "id": used, "name": tool["name"], "input": tool["input"]}
-            result = {"type": "tool_result", "tool_use_id": used, "content": tool["result"]}
-            parts.append(("call", "assistant", "text", [call], "", "tool_use"))
-            parts.append(("result", "user", "tool_results", [result], "", ""))
-        answer = story.text(turn["izzy"])
-        parts.append(("izzy", "assistant", "text", [_words(answer)], answer, "end_turn"))
-        for name, role, kind, blocks, text, stop in parts:
+        tool, used = turn.get("tool"), f"toolu_demo_{talk['key']}_{number}"
+        for name, role, kind, blocks, text, stop in _parts(story, turn, used):
             position += 1
             yield {
                 "type": "message",
@@ -82,23 +70,41 @@ def _turns(story: Story, talk: Mapping[str, Any]) -> Iterator[Row]:
                 "created_at": asked if name == "you" else answered,
             }
         if tool:
-            yield {
-                "type": "tool_call",
-                "id": ids["call"],
-                **place,
-                "round": 1,
-                "position": 0,
-                "tool_use_id": used,
-                "name": tool["name"],
-                "tier": Tier.READ_ONLY,
-                "input": tool["input"],
-                "result": tool["result"],
-                "untrusted": tool.get("untrusted", False),
-                "duration_ms": 840,
-                "created_at": answered,
-                "started_at": answered,
-                "finished_at": answered,
-            }
+            yield _call(tool, ids["call"], place, used, answered)
+
+
+def _parts(
+    story: Story, turn: Mapping[str, Any], used: str
+) -> Iterator[tuple[str, str, str, list[dict[str, Any]], str, str]]:
+    """Name, role, kind, blocks, text and stop reason of each message of a turn."""
+    said, answer = story.text(turn["you"]), story.text(turn["izzy"])
+    yield "you", "user", "text", [_words(said)], said, ""
+    if tool := turn.get("tool"):
+        call = {"type": "tool_use", "id": used, "name": tool["name"], "input": tool["input"]}
+        result = {"type": "tool_result", "tool_use_id": used, "content": tool["result"]}
+        yield "call", "assistant", "text", [call], "", "tool_use"
+        yield "result", "user", "tool_results", [result], "", ""
+    yield "izzy", "assistant", "text", [_words(answer)], answer, "end_turn"
+
+
+def _call(tool: Mapping[str, Any], key: str, place: Row, used: str, at: str) -> Row:
+    return {
+        "type": "tool_call",
+        "id": key,
+        **place,
+        "round": 1,
+        "position": 0,
+        "tool_use_id": used,
+        "name": tool["name"],
+        "tier": Tier.READ_ONLY,
+        "input": tool["input"],
+        "result": tool["result"],
+        "untrusted": tool.get("untrusted", False),
+        "duration_ms": 840,
+        "created_at": at,
+        "started_at": at,
+        "finished_at": at,
+    }
 
 
 def _words(text: str) -> dict[str, Any]:

@@ -92,7 +92,7 @@ def demo_add(user_id: UUID) -> dict[str, int]:
 
 
 def _forget_the_gone() -> None:
-    """What was noted for accounts that are gone goes too."""
+    """Forgets the records of accounts that are gone, too."""
     known = {state_key(key) for key in get_user_model()._base_manager.values_list("pk", flat=True)}
     InstanceState.objects.filter(key__startswith="demo:").exclude(key__in=known).delete()
 
@@ -159,12 +159,12 @@ def _runs_add(story: Story, capability: Capability) -> None:
 
 
 def _calls_add(story: Story, conversations: Mapping[str, str]) -> None:
-    """What the conversations would have cost, for the usage page; nothing of today, which budgets count."""
+    """The cost that the conversations would have had, for the usage page; nothing of today, which budgets count."""
     calls = []
     for message in Message.objects.owned_by(story.user_id).filter(
         conversation_id__in=list(conversations), role="assistant"
     ):
-        for purpose, sent, cost in (("chat", 2400, "0.011"), ("extract", 900, "0.004")):
+        for purpose, sent, cost in (("chat", 2400, "0.011"), ("extraction", 900, "0.004")):
             call = ModelCall(
                 user_id=story.user_id,
                 conversation_id=message.conversation_id,

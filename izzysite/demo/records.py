@@ -119,7 +119,9 @@ def _note(story: Story, told: Mapping[str, Any], place: int, used: list[int]) ->
         "source_conversation": str(source[0]) if source else None,
         "source_message": str(source[1]) if source else None,
         "created_at": story.stamp(told["day"], minute),
-        "updated_at": story.stamp(until["day"] if until else changed, minute + 5),
+        "updated_at": story.stamp(
+            until["day"] if until else changed, minute + 5 * (changed != told["day"])
+        ),
         "last_accessed": story.stamp(used[-1], 30) if used else None,
         "access_count": len(used) * 3,
         "use_count": len(used),
@@ -139,7 +141,7 @@ def _note(story: Story, told: Mapping[str, Any], place: int, used: list[int]) ->
 
 
 def _revisions(story: Story, told: Mapping[str, Any], place: int) -> Iterator[Row]:
-    """What the note said before, and that it was replaced or put away."""
+    """The note's earlier text, and that it was replaced or put away."""
     minute = place * 7 % 660
     former = [dict(each, action=Action.UPDATED) for each in told.get("was", ())]
     until = told.get("until")

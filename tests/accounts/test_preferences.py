@@ -145,3 +145,31 @@ def test_pages_show_times_where_their_reader_is_and_the_interface_in_utc(
 def test_a_time_zone_that_this_machine_does_not_know_is_utc(alice: User) -> None:
     Preferences.objects.filter(user=alice).update(time_zone="Moon/Tranquility")
     assert str(user_time_zone(alice.pk)) == "UTC"
+
+
+def test_voice_is_set_and_what_no_voice_has_is_refused(alice: User, sign_in: SignIn) -> None:
+    voice = {"speech_language": "de-DE", "speech_rate": "1.5", "speech_pause": "4", "speech_read": "on"}
+    page = sign_in(alice)
+    assert page.post("/settings/", form(**voice)).status_code == 302
+    stored = preferences_for(alice.pk)
+    assert (stored.speech_language, stored.speech_rate, stored.speech_pause) == ("de-DE", 1.5, 4)
+    assert (stored.speech_read, stored.speech_short) == (True, False)
+    answer = page.post("/settings/", form(speech_language="xx", speech_rate="9", speech_pause="-1"))
+    assert answer.status_code == 422
+    assert answer.content.decode().count("is not one of the available choices") == 3
+    for wrong in ({"speech_rate": 9.0}, {"speech_pause": 60}, {"speech_language": "tlh"}):
+        with pytest.raises(InvalidInput):
+            preferences_update(user_id=alice.pk, **wrong)
+
+
+def test_a_model_that_is_not_in_the_list_is_given_by_its_name(alice: User, sign_in: SignIn) -> None:
+    page = sign_in(alice)
+    refused = page.post("/settings/", form(model="another", other_model=" "))
+    assert refused.status_code == 422
+    assert "Give the name of the model." in refused.content.decode()
+    assert page.post("/settings/", form(model="another", other_model="my-own-7b")).status_code == 302
+    assert Preferences.objects.get(user=alice).model == "my-own-7b"
+    assert (
+        '<option value="my-own-7b" selected>my-own-7b</option>'
+        in page.get("/settings/").content.decode()
+    )

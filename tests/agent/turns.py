@@ -31,8 +31,11 @@ class Kept:
     async def save_assistant(self, blocks: list[dict[str, Any]], stop_reason: str, round: int) -> None:
         self.messages.append(("assistant", round, blocks, stop_reason))
 
-    async def save_tool_results(self, blocks: list[dict[str, Any]], round: int) -> None:
+    async def save_tool_results(
+        self, uses: list[dict[str, Any]], blocks: list[dict[str, Any]], round: int
+    ) -> list[dict[str, Any]]:
         self.messages.append(("user", round, blocks, ""))
+        return blocks
 
     @property
     def roles(self) -> list[str]:

@@ -1,7 +1,9 @@
 """What any page can be looked at for, by itself: names for everything that is pressed or filled in, one heading, ids that
 are there, colours that can be read, nothing wider than the window."""
 
-AUDIT = r"""() => {
+from playwright.sync_api import Page
+
+_AUDIT = r"""() => {
   const problems = [];
   const visible = (element) => element.checkVisibility({ opacityProperty: true, visibilityProperty: true }) && element.getClientRects().length > 0;
   const where = (element) => {
@@ -75,12 +77,26 @@ AUDIT = r"""() => {
   }
 
   if (matchMedia("(pointer: coarse)").matches) {
-    for (const element of document.querySelectorAll(".btn, button, select, .tabs a, .nav-item")) {
+    for (const element of document.querySelectorAll(".btn, button, select, summary, .tabs a, .pills a, .nav-item")) {
       if (!visible(element) || element.closest(".visually-hidden")) continue;
       const { width, height } = element.getBoundingClientRect();
       if (width < 24 || height < 24) problems.push(`too small for a finger, ${Math.round(width)} by ${Math.round(height)}: ${where(element)}`);
     }
   }
+
+  if (matchMedia("(prefers-reduced-motion: reduce)").matches) {
+    for (const element of document.querySelectorAll("body, body *")) {
+      const { animationName, animationDuration, transitionDuration } = getComputedStyle(element);
+      const moving = animationName === "none" ? transitionDuration : `${transitionDuration}, ${animationDuration}`;
+      if (moving.split(",").some((time) => Number.parseFloat(time) > 0.01)) problems.push(`moves, though no motion is wanted: ${where(element)}`);
+    }
+  }
   return [...new Set(problems)];
 }"""
-"""Run in a page: a list of what is wrong, in words."""
+
+
+def audit(page: Page) -> list[str]:
+    """What is wrong with the page, once it is loaded: one line each."""
+    page.wait_for_load_state()
+    found: list[str] = page.evaluate(_AUDIT)
+    return found

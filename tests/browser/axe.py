@@ -6,16 +6,16 @@ from typing import Any
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import BrowserContext, Page
 
-LEVELS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+LEVELS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 MORE = ("target-size", "label-content-name-mismatch")
 """Rules that axe leaves out unless they are named."""
 
 
 @cache
-def options(*, contrast: bool) -> dict[str, Any]:
+def options(*, contrast: bool, best_practices: bool) -> dict[str, Any]:
     """`contrast` takes half of axe's time; `audit.py` measures it too."""
     return {
-        "runOnly": {"type": "tag", "values": LEVELS},
+        "runOnly": {"type": "tag", "values": LEVELS + ["best-practice"] * best_practices},
         "resultTypes": ["violations"],
         "rules": {name: {"enabled": True} for name in MORE} | {"color-contrast": {"enabled": contrast}},
     }
@@ -26,9 +26,12 @@ def with_axe(context: BrowserContext) -> None:
     context.add_init_script(Axe().axe_script)
 
 
-def violations(page: Page, *, contrast: bool = False) -> list[str]:
+def violations(page: Page, *, contrast: bool = False, best_practices: bool = True) -> list[str]:
     """What axe finds wrong with the page as it is, a line for each element. The page has been opened `with_axe`."""
-    found = page.evaluate("options => axe.run(document, options)", options(contrast=contrast))
+    found = page.evaluate(
+        "options => axe.run(document, options)",
+        options(contrast=contrast, best_practices=best_practices),
+    )
     return [
         f"{rule['id']} ({rule['impact']}): {node['html'][:160]}"
         for rule in found["violations"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.audit import AUDIT
+from tests.browser.audit import audit
 from tests.browser.chat import Chat
 from tests.browser.conftest import PHONE, Watch
 from tests.browser.server import Server
@@ -183,7 +183,7 @@ def test_questions_hosts_and_cancelling_on_the_card(
             expect(elsewhere.locator("#asks-count")).to_have_text("1")
             expect(page.locator("#asks")).to_be_empty()
             expect(card.locator(".ask-left")).to_have_text(re.compile(r"\d+ (s|min) left"))
-            assert elsewhere.evaluate(AUDIT) == []
+            assert audit(elsewhere) == []
             shot(elsewhere, "question-elsewhere")
             small = open_page(
                 f"{server.url}/settings/",
@@ -192,7 +192,7 @@ def test_questions_hosts_and_cancelling_on_the_card(
                 color_scheme="dark",
             )
             expect(small.locator("#asks")).to_contain_text("How many sides at most?")
-            assert small.evaluate(AUDIT) == []
+            assert audit(small) == []
             shot(small, "question-elsewhere-phone-dark")
             beside = open_page(f"{server.url}/builds/", state=page.context.storage_state())
             beside.get_by_role("link", name="dice_roller").click()

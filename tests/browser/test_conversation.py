@@ -61,7 +61,7 @@ def test_from_the_link_on_the_console_to_a_forgotten_allergy(
     page.get_by_label("User name").fill(OWNER)
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Create the account").click()
-    expect(page).to_have_url(f"{own_server.url}/")
+    page.wait_for_url(f"{own_server.url}/")
     expect(page.get_by_text("Offline mode.")).to_be_visible()
     chat = Chat(page)
 
@@ -193,7 +193,7 @@ def test_surfaced_memories_can_be_corrected_and_deleted_in_place_and_undone(
     assert note_ids(page, "favourite colour") == [note["id"]]
 
     card.get_by_role("link", name="Open this memory").click()
-    expect(page).to_have_url(f"{server.url}/memory/{note['id']}/")
+    page.wait_for_url(f"{server.url}/memory/{note['id']}/")
     expect(page.get_by_role("heading", name="When it came up")).to_be_visible()
     expect(page.locator(".one-use").last).to_contain_text("what do you know about my favourite colour?")
     page.get_by_role("link", name="Edit").click()
@@ -204,7 +204,7 @@ def test_surfaced_memories_can_be_corrected_and_deleted_in_place_and_undone(
     expect(page.locator(".one-words")).to_have_text("My favourite colour is green.")
     page.locator(".one-use").last.get_by_role("link").click()
     expect(page.locator(".turn-pointed")).to_contain_text("what do you know about my favourite colour?")
-    expect(page).to_have_url(re.compile(r"/c/[0-9a-f-]{36}/$"))
+    page.wait_for_url(re.compile(r"/c/[0-9a-f-]{36}/$"))
 
 
 def test_the_memories_of_one_turn_do_not_cover_those_of_the_next(
@@ -262,7 +262,7 @@ def test_conversations_are_found_renamed_and_deleted_in_the_sidebar(
     chat = Chat(page)
     chat.say("remember that the boiler was serviced in May")
     page.locator("#new-chat").click()
-    expect(page).to_have_url(f"{server.url}/")
+    page.wait_for_url(f"{server.url}/")
     chat.say("remember that Nina plays the oboe")
     rows = page.locator(".conversation")
     expect(rows).to_have_count(2)
@@ -309,7 +309,7 @@ def test_conversations_are_found_renamed_and_deleted_in_the_sidebar(
     dialog.get_by_label("Delete the memory that came from it, too").check()
     dialog.get_by_role("button", name="Delete").click()
     expect(rows).to_have_count(1)
-    expect(page).to_have_url(f"{server.url}/")
+    page.wait_for_url(f"{server.url}/")
     deleted = page.locator(".banner", has_text="Deleted “")
     expect(deleted).to_contain_text("and 1 memory")
     assert rest(page, "GET", "/memories/?q=boiler")["count"] == 0
@@ -319,7 +319,7 @@ def test_conversations_are_found_renamed_and_deleted_in_the_sidebar(
     expect(rows).to_have_count(2)
 
     page.locator("#new-chat").click()
-    expect(page).to_have_url(f"{server.url}/")
+    page.wait_for_url(f"{server.url}/")
     boiler = page.locator(".conversation", has_text="boiler")
     boiler.hover()
     boiler.get_by_role("button").first.click()
@@ -338,6 +338,48 @@ def test_conversations_are_found_renamed_and_deleted_in_the_sidebar(
     page.reload()
     expect(rows).to_have_count(1)
     expect(rows.first).to_contain_text("Nina's music")
+
+    # Into a folder by dragging, and back by the toast; then by the menu and the boxes, without a mouse.
+    made = {name: rest(page, "POST", "/folders/", {"name": name})["id"] for name in ("Music", "Home")}
+    page.goto(f"{server.url}/conversations/")
+    shown = page.locator("#conversation-page .conversation")
+    where = shown.locator(".conversation-in")
+    shown.locator(".conversation-link").drag_to(
+        page.locator(f'.folder-chips [data-folder="{made["Music"]}"]')
+    )
+    expect(where).to_have_text("Music")
+    page.locator(".toast", has_text="Moved “").get_by_role("button", name="Undo").click()
+    expect(where).to_have_count(0)
+    shown.get_by_role("button", name="Options for").focus()
+    page.keyboard.press("Enter")
+    move = page.get_by_role("link", name="Move to folder").first
+    expect(move).to_be_visible()
+    move.focus()
+    page.keyboard.press("Enter")
+    dialog.get_by_label("Home").focus()
+    page.keyboard.press("Space")
+    page.keyboard.press("Enter")
+    expect(where).to_have_text("Home")
+    shown.get_by_role("checkbox").focus()
+    page.keyboard.press("Space")
+    page.get_by_role("button", name="Delete…").focus()
+    page.keyboard.press("Enter")
+    expect(dialog.get_by_role("heading")).to_have_text("Delete 1 conversation?")
+    dialog.get_by_role("button", name="Delete").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator(".done")).to_contain_text("Deleted 1 conversation.")
+    expect(shown).to_have_count(0)
+    page.keyboard.press("Enter")  # on Undo, which has the focus
+    expect(where).to_have_text("Home")
+
+    # A model and instructions of its own, on the page about it.
+    shown.get_by_role("button", name="Options for").click()
+    page.locator(".menu:popover-open").get_by_role("link", name="About and settings").click()
+    page.get_by_label("Instructions").fill("Answer in rhymes.")
+    page.wait_for_load_state()  # keys are heard from then on
+    page.keyboard.press("Control+Enter")
+    expect(page.get_by_role("status").first).to_contain_text("Saved.")
+    expect(page.get_by_label("Instructions")).to_have_value("Answer in rhymes.")
 
 
 def test_the_sidebar_of_another_tab_follows_what_is_begun_renamed_and_deleted(
@@ -381,7 +423,7 @@ def test_the_sidebar_of_another_tab_follows_what_is_begun_renamed_and_deleted(
     other.request.post(
         f"{server.url}/c/{conversation}/delete/", headers=address | {"Referer": server.url}
     )
-    expect(page).to_have_url(f"{server.url}/")
+    page.wait_for_url(f"{server.url}/")
     expect(chat.field).to_have_value("half a thought")
     expect(page.get_by_text("That conversation is no longer there")).to_be_visible()
     expect(followed).to_have_count(0)
@@ -399,7 +441,7 @@ def test_going_back_in_the_browser_goes_back_to_the_conversation_before(
     assert re.search(r"/c/[0-9a-f-]{36}/$", page.url)
     page.go_back()
     page.go_back()
-    expect(page).to_have_url(first)
+    page.wait_for_url(first)
     expect(page.locator(".bubble")).to_have_text("remember that the key is under the pot")
     listeners = listeners_of(page)
     for _ in range(3):

@@ -99,7 +99,7 @@ def test_the_drawer_opens_and_closes_on_a_phone(
     expect(page.get_by_role("button", name="Open menu")).to_be_focused()
     page.get_by_role("button", name="Open menu").click()
     page.get_by_role("link", name="Memories").click()
-    expect(page).to_have_url(f"{server.url}/memory/")
+    page.wait_for_url(f"{server.url}/memory/")
 
 
 def test_the_theme_follows_the_system_until_one_is_chosen(
@@ -136,7 +136,7 @@ def test_an_address_that_is_not_there_has_a_page_that_leads_back(
     page = open_page(server.url + path, state=owner)
     expect(page.get_by_role("heading", level=1)).to_have_text(heading)
     page.get_by_role("main").get_by_role("link", name=way).click()
-    expect(page).to_have_url(f"{server.url}/")
+    page.wait_for_url(f"{server.url}/")
 
 
 def test_the_filters_of_the_memories_fold_away_on_a_phone(
@@ -179,7 +179,7 @@ def test_signing_in_and_out(
     expect(page.get_by_role("alert")).to_be_visible()
     page.get_by_label("Password").fill("correct horse battery")
     page.get_by_role("button", name="Sign in").click()
-    expect(page).to_have_url(f"{server.url}/memory/")
+    page.wait_for_url(f"{server.url}/memory/")
     page.get_by_role("button", name="Sign out").click()
     expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
 
@@ -203,6 +203,9 @@ def test_preferences_are_kept(
 ) -> None:
     page = open_page(f"{server.url}/settings/", state=someone)
     page.get_by_label("What should Izzy call you?").fill("Al")
+    page.once("dialog", lambda dialog: dialog.dismiss())  # the browser asks: stay
+    page.get_by_role("link", name="Capabilities").first.click()
+    page.wait_for_url(f"{server.url}/settings/")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_role("status").first).to_contain_text("saved")
     page.goto(server.url)
@@ -225,7 +228,8 @@ def test_a_memory_is_added_found_edited_deleted_and_brought_back(
     page.get_by_role("searchbox", name="Search memories").fill("who tunes the piano")
     expect(note).to_contain_text("match")  # the search's answer has replaced the list
     expect(note).to_contain_text("Francis")
-    note.get_by_role("button", name="Delete this memory").click()
+    note.get_by_role("button", name="More for this memory").click()
+    note.get_by_role("button", name="Delete").click()
     note.get_by_role("button", name="Undo").click()
     expect(note.get_by_role("button", name="Edit this memory")).to_be_visible()
 
@@ -281,12 +285,12 @@ def test_everything_can_be_done_with_the_keyboard_alone(
     keys.press("Escape")
     expect(chat.field).to_have_value("")
     keys.press("Alt+n")
-    expect(page).to_have_url(f"{server.url}/")
+    page.wait_for_url(f"{server.url}/")
     expect(chat.field).to_be_focused()
     keys.press("Alt+k")
     expect(page.get_by_role("searchbox", name="Search conversations")).to_be_focused()
     keys.press("Alt+m")
-    expect(page).to_have_url(f"{server.url}/memory/")
+    page.wait_for_url(f"{server.url}/memory/")
 
 
 def test_focus_is_always_visible(
@@ -334,3 +338,40 @@ def test_markup_in_notes_titles_and_names_is_inert(
         assert page.locator("img[onerror], [hx-get='/sign-out/']").count() == 0
     page.goto(f"{server.url}/memory/browse/")
     expect(page.locator(".note").first).to_contain_text("<script>")
+
+
+def test_memories_are_tried_brought_in_taken_out_and_brought_in_again(
+    server: Server, open_page: Callable[..., Page], someone: StorageState, watch: Watch
+) -> None:
+    watch.allowed.append("status of 422")
+    page = open_page(f"{server.url}/settings/data/", state=someone, **PHONE)
+    newest = page.locator(".transfer").first
+    cells = newest.locator("tbody tr", has_text="Memories").locator("td")
+    bring = page.get_by_role("button", name="Bring it in")
+
+    def give(*ticks: str, text: str = "") -> None:
+        page.get_by_label("Or paste it").fill(text)
+        for label in ticks:
+            page.get_by_label(label).check()
+        bring.click()
+        expect(newest.locator(".badge").first).to_have_text("Done")
+
+    expect(page.get_by_role("heading", name="Nothing was brought in yet")).to_be_visible()
+    bring.click()
+    expect(page.locator(".notice-danger, .error").first).to_be_visible()
+    page.get_by_text("What can be brought in, and how to get it").click()
+    expect(page.get_by_text("Data controls, Export data")).to_be_visible()
+
+    listed = "- Likes plum cake\n- Has a brother in Graz\n"
+    give("Only try it", text=listed)
+    expect(newest).to_contain_text("Would be")
+    expect(cells.nth(1)).to_have_text("2")
+    give("I know what it says, and it is right", text=listed)
+    expect(newest).to_contain_text("Brought in")
+    with page.expect_download() as begun:
+        page.get_by_role("link", name="Everything, as JSON Lines").click()
+    page.get_by_label("File", exact=True).set_input_files(begun.value.path())
+    give("This is my own export")
+    expect(cells.nth(1)).to_have_text("0")
+    page.goto(f"{server.url}/memory/browse/")
+    expect(page.locator(".note")).to_have_count(2)

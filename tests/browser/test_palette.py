@@ -31,8 +31,7 @@ def test_everything_is_reached_from_the_keyboard(
     option = page.get_by_role("option", name="Files", selected=True)
     expect(field).to_have_attribute("aria-activedescendant", option.get_attribute("id") or "?")
     page.keyboard.press("Enter")
-    expect(page).to_have_url(f"{server.url}/memory/files/")
-    page.wait_for_load_state()  # from then on keys are heard
+    page.wait_for_url(f"{server.url}/memory/files/")
 
     page.keyboard.press("Control+k")
     expect(page.get_by_role("option").first).to_have_attribute("aria-selected", "true")
@@ -54,4 +53,4 @@ def test_on_a_phone_it_has_a_button(
     page = open_page(f"{server.url}/settings/", state=someone, **PHONE)
     page.locator(".topbar [data-palette]").tap()
     page.get_by_role("option", name="Memories Alt M").tap()
-    expect(page).to_have_url(f"{server.url}/memory/")
+    page.wait_for_url(f"{server.url}/memory/")

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pytest
-from playwright.sync_api import Page, StorageState, WebSocketRoute, expect
+from playwright.sync_api import Page, Route, StorageState, WebSocketRoute, expect
 
 from tests.browser.chat import Chat
 from tests.browser.conftest import PATIENCE
@@ -84,9 +84,7 @@ def stage(open_page: Callable[..., Page], server: Server, owner: StorageState) -
 def test_a_new_conversation_gets_its_address_without_reloading(stage: Stage) -> None:
     record = Recording()
     stage.begin(record)
-    expect(stage.page).to_have_url(
-        f"{stage.page.url.split('/c/')[0].rstrip('/')}/c/{record.conversation}/"
-    )
+    stage.page.wait_for_url(f"{stage.page.url.split('/c/')[0].rstrip('/')}/c/{record.conversation}/")
     assert "conversation" not in stage.sent[-1]
 
 
@@ -379,7 +377,7 @@ def test_surfaced_memories_stand_beside_the_answer(stage: Stage) -> None:
         )
     )
     stage.play(*streamed(record, "turn-1", [("x", 0, "<p>An answer</p>")]))
-    aside = stage.page.get_by_role("complementary", name="Memories used for this answer")
+    aside = stage.page.get_by_role("note", name="Memories used for this answer")
     expect(aside).to_contain_text("2 memories used")
     expect(aside.locator(".memory-card")).to_have_count(2)
     reason = aside.locator(".memory-reason").first
@@ -510,3 +508,35 @@ def test_opening_a_card_at_the_end_leaves_it_where_it_is(stage: Stage) -> None:
     assert before is not None
     assert after is not None
     assert abs(after["y"] - before["y"]) < 2
+
+
+def test_a_page_lets_go_of_what_is_far_above_and_brings_it_back(stage: Stage) -> None:
+    record, asked = Recording(), []
+
+    def earlier(route: Route) -> None:
+        asked.append(int(route.request.url.split("before=message-")[1].split("&")[0]))
+        number = asked[-1] - 1
+        said = {"id": f"message-{number}", "turn": f"turn-{number}", "role": "user", "text": "Before"}
+        route.fulfill(json={"results": [said], "next": None})
+
+    stage.page.route("**/messages/?before=*", earlier)
+    stage.begin(record, "Question 1")
+    for number in range(1, 121):
+        turn = f"turn-{number}"
+        if number > 1:
+            stage.play(record.queued(f"Question {number}"), record.event("turn_started", turn))
+        html = f"<p>Answer {number}</p>"
+        stage.play(*streamed(record, turn, [(f"Answer {number}", 0, html)]))
+        stage.play(finished(record, turn, f"Answer {number}"))
+    expect(stage.chat.last.locator(".prose")).to_have_text("Answer 120")
+    stage.chat.wait_for(stage.chat.last, "done")
+    shown = stage.chat.turns.count()
+    assert 50 <= shown <= 80
+    assert asked == []
+    assert stage.page.evaluate(AT_END)
+    first = 121 - shown
+    expect(stage.chat.turns.first.locator(".bubble")).to_have_text(f"Question {first}")
+    stage.page.locator("#chat-scroll").evaluate("element => element.scrollTo(0, 0)")
+    expect(stage.chat.turns).to_have_count(shown + 1)
+    assert asked == [first]
+    expect(stage.chat.turns.first.locator(".bubble")).to_have_text("Before")

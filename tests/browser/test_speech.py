@@ -7,22 +7,8 @@ from playwright.sync_api import Page, StorageState, expect
 
 from tests.browser.chat import Chat
 from tests.browser.server import Server
+from tests.browser.voices import ENGINES
 
-ENGINES = """
-window.spoken = [];
-window.silenced = 0;
-window.SpeechSynthesisUtterance = class { constructor(text) { this.text = text; } };
-Object.defineProperty(window, "speechSynthesis", { value: {
-  speak(words) { window.spoken.push(words); },
-  cancel() { window.silenced += 1; },
-} });
-window.SpeechRecognition = class {
-  start() { window.listening = this; }
-  stop() { this.onend(); }
-  abort() { this.onend(); }
-  hear(...said) { this.onresult?.({ results: said.map((transcript) => [{ transcript }]) }); }
-};
-"""
 NOTHING = """
 for (const name of ["speechSynthesis", "SpeechRecognition", "webkitSpeechRecognition"]) {
   Object.defineProperty(window, name, { value: undefined });
@@ -77,15 +63,66 @@ def test_what_is_dictated_follows_what_was_typed(
     expect(page.locator(".bubble")).to_have_text("Remember that my desk is by the window")
 
 
-def test_a_microphone_that_is_refused_is_told(
+def test_what_android_says_again_is_written_once(
+    server: Server, someone: StorageState, open_page: Callable[..., Page]
+) -> None:
+    page = open_page(
+        server.url, state=someone, user_agent="Mozilla/5.0 (Linux; Android 15) Chrome/140 Mobile"
+    )
+    chat = with_engines(page, ENGINES)
+    page.wait_for_selector("#composer[data-ready]")
+    page.get_by_role("button", name="Dictate").click()
+    page.evaluate("listening.guess('Buy', 'buy milk', 'Buy Milch')")
+    page.evaluate("listening.guess('Buy', 'buy milk', 'Buy Milch', 'Buy milk and tea')")
+    expect(chat.field).to_have_value("Buy milk and tea")
+    chat.field.press_sequentially(", please,")
+    page.evaluate(
+        "listening.guess('Buy', 'buy milk', 'Buy milk and tea', 'buy milk and tea', 'Buy milk and tea today', 'no hurry')"
+    )
+    expect(chat.field).to_have_value("Buy milk and tea, please, today no hurry")
+
+
+TROUBLES = {
+    "not-allowed": "does not let Izzy use the microphone",
+    "network": "cannot reach the service that writes down",
+    "audio-capture": "No microphone was found",
+}
+
+
+def test_what_is_typed_between_two_words_stays(
     server: Server, someone: StorageState, open_page: Callable[..., Page]
 ) -> None:
     page = open_page(server.url, state=someone)
-    with_engines(page, ENGINES)
+    chat = with_engines(page, ENGINES)
     page.wait_for_selector("#composer[data-ready]")
-    page.get_by_role("button", name="Dictate").click()
-    page.evaluate("listening.onerror({ error: 'not-allowed' }); listening.onend()")
-    expect(page.get_by_text("does not let Izzy use the microphone")).to_be_visible()
+    page.keyboard.down("Alt")
+    page.keyboard.press("v")  # a short press: it stays on
+    page.keyboard.up("Alt")
+    page.evaluate("listening.hear('buy milk')")
+    chat.field.press_sequentially(", not cream,")
+    page.evaluate("listening.hear('buy milk', 'and tea')")
+    expect(chat.field).to_have_value("buy milk, not cream, and tea")
+    bar = page.locator("[data-voice]")
+    expect(bar).to_have_text("Listening…Stop")
+    bar.get_by_role("button", name="Stop").click()
+    expect(bar).to_be_hidden()
+    expect(chat.field).to_have_value("buy milk, not cream, and tea")
+
+
+def test_what_the_recogniser_cannot_do_is_told_and_loses_nothing(
+    server: Server, someone: StorageState, open_page: Callable[..., Page]
+) -> None:
+    page = open_page(server.url, state=someone)
+    chat = with_engines(page, ENGINES)
+    page.wait_for_selector("#composer[data-ready]")
+    chat.field.fill("Before.")
+    for error, sentence in TROUBLES.items():
+        page.get_by_role("button", name="Dictate").click()
+        page.evaluate("listening.hear('heard')")
+        page.evaluate(f"listening.onerror({{ error: '{error}' }}); listening.onend()")
+        expect(page.locator("[data-voice]")).to_contain_text(sentence)
+        expect(page.get_by_role("button", name="Dictate")).to_have_attribute("aria-pressed", "false")
+    expect(chat.field).to_have_value("Before. heard heard heard")
 
 
 def test_nothing_is_offered_where_the_browser_has_nothing(
@@ -97,3 +134,8 @@ def test_nothing_is_offered_where_the_browser_has_nothing(
     expect(turn.get_by_role("button", name="Copy answer")).to_be_visible()
     expect(page.get_by_role("button", name="Read aloud")).to_have_count(0)
     expect(page.get_by_role("button", name="Dictate")).to_be_hidden()
+    expect(page.locator("[data-voice]")).to_be_hidden()
+    page.keyboard.press("Alt+v")
+    page.goto(f"{server.url}/settings/")
+    expect(page.get_by_role("heading", name="Memory", exact=True)).to_be_visible()
+    expect(page.get_by_role("heading", name="Voice")).to_have_count(0)

@@ -81,7 +81,7 @@ def test_a_capability_shows_its_result_without_the_words_for_the_model(stage: St
     given = {"values": [480, 600], "from": "g"}
     opened = card(stage, given, f"{UNTRUSTED}16.9 oz, 21.2 oz", name="cap_weight_converter")
     expect(opened.locator("pre")).to_have_text("16.9 oz, 21.2 oz")
-    expect(opened.locator(".tool-detail")).to_have_text("480, 600")
+    expect(opened.locator(".tool-detail")).to_have_text("480, 600, g")
     link = opened.get_by_role("link", name="Open weight_converter")
     expect(link).to_have_attribute("href", "/capabilities/weight_converter/")
 

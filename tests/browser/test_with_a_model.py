@@ -11,6 +11,7 @@ from playwright.sync_api import Page, StorageState, expect
 
 from tests.browser.chat import Chat
 from tests.browser.server import Server
+from tests.browser.voices import ENGINES
 from tests.peers.anthropic_server import AnthropicServer, Reply, failure, is_side_job, reply, text, tool
 
 
@@ -226,12 +227,15 @@ def test_while_the_model_is_asked_again_the_page_says_so_and_when(chat: Chat, mo
 
 
 def test_two_messages_at_once_queue_up(chat: Chat, model: Model) -> None:
-    first = reply(text("First answer here."), hold_after=4)
+    first = reply(text("First answer here."), hold_after=1)
     model.add(first, reply(text("Second answer.")))
     one = chat.send("first")
-    expect(one.locator(".prose")).to_contain_text("First")
+    chat.wait_for(one, "running")
     two = chat.send("second")
     chat.wait_for(two, "queued")
+    # Who waits for several seconds is told what for.
+    expect(one.locator(".turn-status")).to_contain_text(re.compile(r"Waiting for the model, \d+ s"))
+    expect(two.locator(".turn-status")).to_contain_text("the answer before it is still being written")
     first.release.set()
     chat.wait_for(one, "done")
     chat.wait_for(two, "done")
@@ -285,8 +289,10 @@ def test_python_of_an_answer_runs_and_a_footnote_is_found(chat: Chat, model: Mod
     model.add(reply(text(f"So $x^2$ grows.[^1]\n\n{code}\n\n- [x] done\n\n[^1]: A note of mine.")))
     turn = chat.say("word " * 400)
     expect(turn.locator("math")).to_have_count(1)
-    turn.get_by_role("button", name="Footnote 1").click()
+    turn.get_by_role("button", name="Footnote 1", exact=True).click()
     expect(turn.locator(".footnotes li")).to_be_focused()
+    turn.get_by_role("button", name="Back to the text from footnote 1").click()
+    expect(turn.get_by_role("button", name="Footnote 1", exact=True)).to_be_focused()
     turn.get_by_role("button", name="Run", exact=True).click()
     expect(turn.locator(".code-output pre, .code-output-failed").first).to_be_visible()
     expect(turn.locator(".code-output")).to_contain_text("42")
@@ -294,3 +300,80 @@ def test_python_of_an_answer_runs_and_a_footnote_is_found(chat: Chat, model: Mod
     whole.focus()
     chat.page.keyboard.press("Enter")
     expect(turn.locator(".bubble[data-folded]")).to_have_count(0)
+
+
+def test_what_is_not_rendered_yet_is_not_spoken(chat: Chat) -> None:
+    heard = """async () => {
+      const { sentencesOf } = await import("/static/js/voice/sentences.js");
+      const prose = document.createElement("div");
+      const heard = () => sentencesOf(prose, "en").join(" ");
+      prose.innerHTML = "<span class='tail'>Fine.\\n\\n```py\\n1</span>";
+      const before = heard();
+      prose.innerHTML = "<div class='prose-block'><p>Fine.</p></div><div class='prose-block'><pre>1</pre></div>";
+      return [before, heard()];
+    }"""
+    assert chat.page.evaluate(heard) == ["", "Fine. There is code on the page."]
+
+
+def test_a_spoken_question_is_sent_and_answered_by_voice(chat: Chat, model: Model) -> None:
+    page = chat.page
+    page.add_init_script(ENGINES)
+    page.goto(page.url + "settings/")
+    page.get_by_label("Language spoken").select_option("en-GB")
+    page.get_by_label("How fast").select_option("Faster")
+    page.get_by_label("Send by itself what I dictate").select_option("After 2 seconds of silence")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_text("Your preferences are saved.")).to_be_visible()
+    page.get_by_role("link", name="Izzy", exact=True).click()
+    page.wait_for_selector("#composer[data-ready]")
+    slow = reply(text("Rain comes. Take **your** coat. It is `cold` outside."), hold_after=8)
+    asks = tool("ask_user", {"question": "Red or green coat?"})
+    model.add(slow, reply(text("Fine.\n\n```py\n1\n```"), asks), reply(text("Green it is.")))
+    bar, said = page.locator("[data-voice]"), "spoken.map((words) => words.text).join(' ')"
+
+    page.keyboard.down("Alt")
+    page.keyboard.down("v")
+    expect(bar).to_contain_text("Listening… Let go when you are done.")
+    page.evaluate("listening.hear('what about the weather')")
+    page.wait_for_timeout(450)  # longer than a short press
+    page.keyboard.up("v")
+    page.keyboard.up("Alt")
+    expect(bar).to_contain_text("Sends in")
+    expect(bar).to_contain_text("Izzy is speaking")
+    expect(chat.last).to_have_attribute("data-state", "running")
+    begun = page.evaluate(said)
+    assert begun.startswith("Rain comes."), begun
+    assert "outside" not in begun
+    assert page.evaluate("[spoken[0].lang, spoken[0].rate, listening.lang]") == ["en-GB", 1.5, "en-GB"]
+    slow.release.set()
+    chat.wait_for(chat.last, "done")
+    assert page.evaluate(said) == "Rain comes. Take your coat. It is cold outside."
+    page.evaluate("spoken.at(-1).onend()")
+    expect(bar).to_be_hidden()
+    assert "said this aloud" in str(model.asked[-1]["messages"][-1])
+
+    page.evaluate("spoken.length = 0")
+    page.get_by_role("button", name="Dictate").click()
+    page.evaluate("listening.hear('and my coat')")
+    chat.field.press("Enter")
+    chat.wait_for(chat.last, "waiting")
+    expect(bar).to_contain_text("Izzy is speaking")
+    assert page.evaluate(said) == "Fine. There is code on the page. Red or green coat?"
+    page.get_by_role("button", name="Dictate").click()  # who speaks silences the voice
+    expect(bar).to_contain_text("Listening")
+    assert page.evaluate("silenced") > 1
+    page.evaluate("spoken.length = 0; listening.hear('green')")
+    page.keyboard.press("Escape")
+    expect(bar).to_be_hidden()
+    expect(chat.field).to_have_value("green")
+    chat.field.press("Enter")
+    chat.wait_for(chat.last, "done")
+    assert page.evaluate(said) == "Green it is."
+    page.keyboard.press("Escape")
+    expect(bar).to_be_hidden()
+
+    page.evaluate("spoken.length = 0")
+    model.add(reply(text("Typed, so in silence.")))
+    chat.say("thanks")
+    assert page.evaluate("spoken.length") == 0
+    assert "said this aloud" not in str(model.asked[-1]["messages"][-1]["content"])

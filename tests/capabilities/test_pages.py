@@ -90,6 +90,38 @@ def test_what_is_wrong_is_said_at_its_field_and_nothing_is_lost(alice: User, bro
     assert not Capability.objects.for_user(alice).exists()
 
 
+def test_all_that_is_wrong_is_said_at_once(alice: User, browser: Client) -> None:
+    wrong = {
+        "name": ("Bad Name", "must begin with a lower-case letter"),
+        "description": ("", "This field is required."),
+        "tags": (", ".join(map(str, range(30))), "At most 20 tags"),
+        "main": ("def run(:", "no valid Python: line 1"),
+        "requirements": ("-r other.txt", "options are not allowed"),
+        "input_schema": ("{", "This is not valid JSON"),
+        "output_schema": ("[]]", "This is not valid JSON"),
+        "hosts": ("https://x.org", "is no host"),
+        "secrets": ("lower", "is no name for a secret"),
+    }
+    given = {name: value for name, (value, _) in wrong.items()}
+    answer = browser.post("/capabilities/new/", fields(**given))
+    assert answer.status_code == 422
+    form = answer.context["form"]
+    assert {
+        name: said in str(form.errors.get(name)) for name, (_, said) in wrong.items()
+    } == dict.fromkeys(wrong, True), form.errors
+    assert all(f'id="id_{name}_error"' in text_of(answer) for name in wrong)
+    secret = browser.post("/settings/secrets/", {"name": "lower", "value": "short"})
+    assert set(secret.context["form"].errors) == {"name", "value"}
+    assert not Capability.objects.for_user(alice).exists()
+
+
+def test_a_run_with_mistakes_says_them_beside_the_fields(alice: User, browser: Client) -> None:
+    make(alice)
+    answer = browser.post("/capabilities/greeter/run/", {}, headers={"HX-Request": "true"})
+    assert 'id="run-fields"' in text_of(answer)
+    assert 'id="id_field-0_error"' in text_of(answer)
+
+
 def test_editing_starts_from_the_files_and_makes_a_version(alice: User, browser: Client) -> None:
     make(alice, hosts=["api.example.org"])
     page = text_of(browser.get("/capabilities/greeter/edit/"))

@@ -5,6 +5,7 @@ from base64 import b64decode
 from typing import Any
 from uuid import UUID
 
+import pytest
 from pytest_django import Settings
 
 from apps.accounts.models import User
@@ -126,6 +127,77 @@ async def test_a_pdf_is_read_and_one_of_its_pages_is_found(alice: User, model: A
     assert "This is page 2." not in part
     listed = await tools.call("attachment_read")
     assert [each["name"] for each in listed["attachments"]] == ["pages.pdf"]
+
+
+async def test_a_short_pdf_goes_as_it_is_to_an_endpoint_that_reads_pdfs(
+    alice: User, model: AnthropicServer, monkeypatch: pytest.MonkeyPatch, settings: Settings
+) -> None:
+    monkeypatch.setattr("apps.agent.model.client.ANTHROPIC_URL", model.url)  # the peer stands for it
+    settings.IZZY_VISION_MODELS, settings.IZZY_CHAT_MODEL = ["seeing"], "seeing-1"
+    settings.IZZY_WEB_SEARCH = "off"
+    model.add(reply("Read."), reply("Still."))
+    body = pdf(2)
+    key, long = await attach(alice, "pages.pdf", body), await attach(alice, "long.pdf", pdf(11))
+    async with connected(alice) as page:
+        place = await conversation(alice)
+        await page.say("Read them", conversation=place, attachments=[str(key), str(long)])
+        await page.ended()
+        sent = newest(model)
+        await page.say("Again", conversation=place)
+        await page.ended()
+        await scheduler().idle()
+    [document] = [block for block in sent if block["type"] == "document"]
+    assert document["source"]["media_type"] == "application/pdf"
+    assert b64decode(document["source"]["data"]) == body
+    assert "It follows, page by page." in json.dumps(sent)
+    assert "This is page 2." in json.dumps(sent)  # of the long one, whose words are sent instead
+    again = model.messages[-1]["messages"][0]["content"]
+    cached = [
+        {name: value for name, value in block.items() if name != "cache_control"} for block in sent
+    ]
+    assert [{n: v for n, v in block.items() if n != "cache_control"} for block in again] == cached
+
+
+async def test_an_image_that_is_no_longer_sent_is_shown_again_on_request(
+    alice: User, model: AnthropicServer, settings: Settings
+) -> None:
+    settings.IZZY_VISION_MODELS, settings.IZZY_CHAT_MODEL = ["seeing"], "seeing-1"
+    key = await attach(alice, "colour.png", png())
+    model.add(
+        reply("Teal."),
+        reply("Let me look.", tool("attachment_read", {"id": str(key)})),
+        reply("Teal, still."),
+    )
+    model.add(reply("Bye."))
+    async with connected(alice) as page:
+        place = await conversation(alice)
+        await page.say("Which colour?", conversation=place, attachments=[str(key)])
+        await page.ended()
+        await page.say("Look again", conversation=place)
+        await page.ended()
+        results = newest(model)
+        await page.say("Thanks", conversation=place)
+        await page.ended()
+        await scheduler().idle()
+    assert [block["type"] for block in results] == ["tool_result", "text", "image"]
+    assert b64decode(results[2]["source"]["data"]).startswith(b"\x89PNG")
+    kept = [message["content"] for message in model.messages[-1]["messages"]]
+    assert any(
+        [block["type"] for block in content] == ["tool_result", "text", "image"] for content in kept
+    )
+
+
+async def test_a_text_that_says_it_is_an_image_is_not_shown_as_one(
+    alice: User, model: AnthropicServer
+) -> None:
+    key = await attach(alice, "odd.txt", b"The image is shown behind the results of this round.")
+    model.add(reply("Let me look.", tool("attachment_read", {"id": str(key)})), reply("A sentence."))
+    async with connected(alice) as page:
+        place = await conversation(alice)
+        await page.say("What is in it?", conversation=place, attachments=[str(key)])
+        await page.ended()
+        await scheduler().idle()
+    assert [block["type"] for block in newest(model)] == ["tool_result"]
 
 
 async def test_a_message_without_words_gets_some_that_no_file_name_chose(

@@ -55,6 +55,7 @@ REFUSED: list[tuple[Any, str]] = [
     ({"type": "message", "text": "hi", "conversation": 7}, "not_found"),
     ({"type": "message", "text": "hi", "conversation": "\x00"}, "not_found"),
     ({"type": "message", "text": "hi", "use_memory": "yes"}, "wrong_type"),
+    ({"type": "message", "text": "hi", "spoken": "yes"}, "wrong_type"),
     ({"type": "message", "text": "hi", "replaces": UNKNOWN}, "invalid_input"),
     ({"type": "open"}, "not_found"),
     ({"type": "open", "conversation": UNKNOWN}, "not_found"),

@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from django.apps import apps
 from django.db import connection, connections
 from django.db.models import Model
 from django.test import Client
@@ -33,7 +34,8 @@ from apps.chat.turns.services import message_send
 from apps.core.db import writing
 from apps.core.errors import Conflict, Forbidden, NotFound
 from apps.core.jobs.leases import LeaseLost
-from apps.memory.models import CaptureWindow
+from apps.memory.models import CaptureWindow, MemoryUse, UsedIn
+from apps.memory.notes.creation import memory_create
 from apps.search.backends import Stem, backend
 from apps.search.documents import Scope, Source
 from apps.search.models import IndexOwner, Passage, Tombstone
@@ -257,11 +259,18 @@ def test_what_waited_to_be_read_of_it_waits_again(alice: User) -> None:
 def test_after_a_while_it_is_gone_for_good(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("apps.chat.conversations.services.UNDO_FOR", timedelta(0))
     place = a_long_talk(alice, number=3)
+    kept = memory_create(user_id=alice.pk, content="Watches birds.")
+    use = MemoryUse(user=alice, memory=kept, conversation_id=place, used_in=UsedIn.SEARCHED)
+    use.question = use.reason = "Albatross 1"
+    use.save()
     conversation_hide(user_id=alice.pk, conversation_id=place)
     with pytest.raises(NotFound):
         conversation_restore(user_id=alice.pk, conversation_id=place)
     conversations_delete_pending()
-    assert left() == {}
+    assert set(left()) == {"Passage"}, "the note's own"
+    for model in apps.get_models():
+        for row in model._base_manager.values_list():
+            assert "albatross" not in str(row).lower(), model.__name__
 
 
 def test_its_session_may_be_used_again_before_it_is_gone(alice: User) -> None:

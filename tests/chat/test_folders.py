@@ -2,8 +2,10 @@
 many at once, and what an export keeps of it."""
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.test import Client
@@ -15,6 +17,9 @@ from apps.chat.conversations.selectors import conversations_page
 from apps.chat.conversations.services import conversation_change, conversation_create
 from apps.chat.models import Conversation, Folder
 from apps.core.errors import Conflict
+from apps.memory.models import Memory, Origin, Trust
+from apps.memory.notes.creation import memory_create
+from apps.memory.notes.revisions import Change
 from apps.memory.transfer.exporting import export_lines
 
 HTMX = {"HX-Request": "true"}
@@ -141,6 +146,49 @@ def test_many_are_moved_and_archived_at_once_or_none(alice: User, bob: User, bro
     bulk(keys, do="restore")
     assert "out of the folder" in bulk(keys, do="move", folder="none", back=f"folder={work.pk}")
     assert inside(alice) == {"Work": []}
+
+
+def test_what_was_done_to_many_is_undone(
+    alice: User, bob: User, browser: Client, sign_in: SignIn
+) -> None:
+    work, home = (folder_create(user_id=alice.pk, name=name) for name in ("Work", "Home"))
+    keys = [str(make(alice, title).pk) for title in ("One", "Two")]
+
+    def bulk(**given: str) -> str:
+        answer = browser.post("/conversations/bulk/", {"conversations": keys, **given})
+        return browser.get(answer["Location"]).content.decode()
+
+    def undo(page: str, client: Client = browser) -> None:
+        given = {name: re.findall(f'name="{name}" value="([^"]*)"', page) for name in ("step", "undo")}
+        assert client.post("/conversations/undo/", given).status_code == 302
+
+    told = Change(actor=Origin.USER, trust=Trust.USER, conversation_id=UUID(keys[0]))
+    note = memory_create(user_id=alice.pk, content="Figs are fine.", change=told)
+    bulk(do="move", folder=str(work.pk))
+    browser.post(
+        "/conversations/bulk/", {"conversations": keys[:1], "do": "move", "folder": str(home.pk)}
+    )
+    undo(bulk(do="move", folder="none"))
+    assert inside(alice) == {"Home": ["One"], "Work": ["Two"]}
+    undo(bulk(do="archive"))
+    assert not Conversation.objects.for_user(alice).filter(archived=True).exists()
+
+    asked = browser.get("/conversations/delete/", {"conversations": keys}).content.decode()
+    assert "Delete 2 conversations?" in asked
+    assert "Figs are fine." in asked
+    assert "Tick some" in browser.get("/conversations/delete/").content.decode()
+    deleted = bulk(do="delete", memories="yes")
+    assert "Deleted 2 conversations and 1 memory." in deleted
+    assert not Memory.objects.owned_by(alice.pk).filter(pk=note.pk).exists()
+    assert browser.get(f"/c/{keys[0]}/").status_code == 404
+    undo(deleted, sign_in(bob))
+    assert browser.get(f"/c/{keys[0]}/").status_code == 404
+    undo(deleted)
+    assert inside(alice) == {"Home": ["One"], "Work": ["Two"]}
+    assert Memory.objects.owned_by(alice.pk).filter(pk=note.pk).exists()
+    his = make(bob, "His")
+    browser.post("/conversations/bulk/", {"conversations": [*keys, his.pk], "do": "delete"})
+    assert browser.get(f"/c/{keys[0]}/").status_code == 200
 
 
 def test_a_program_makes_folders_and_moves_conversations(

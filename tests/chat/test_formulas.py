@@ -70,6 +70,22 @@ def test_tasks_have_a_box_and_words_for_it() -> None:
     assert "[ ]" not in html
 
 
+def test_a_footnote_has_its_number_while_the_text_still_comes() -> None:
+    text = "Tea[^1] and milk[^m].\n\nAnd tea[^1] again, in `[^x]` and [^a-z].\n\n[^1]: Green.\n[^m]: Warm.\n\nThe end.\n"
+    live, shown = LiveRenderer(), dict[int, str]()
+    for start in range(0, len(text), 7):
+        live.feed(text[start : start + 7])
+        shown |= dict(live.render())
+        assert not any("[^1]:" in html or "Green" in html for html in shown.values())
+    assert '<sup class="footnote-ref">2</sup>' in shown[0]
+    assert '<sup class="footnote-ref">1</sup> again' in shown[1]
+    assert "<code>[^x]</code> and [^a-z]" in shown[1]
+    shown |= dict(live.finish())
+    whole = [html for _, html in sorted(shown.items()) if html]
+    assert "\n".join(whole) == render(text)
+    assert '<section class="footnotes"><ol><li><p>Green.' in whole[-1]
+
+
 def test_footnotes_stand_at_the_end_and_have_no_addresses() -> None:
     html = render("One[^a] and two[^b].\n\n[^a]: First *note*.\n[^b]: <script>alert(1)</script>")
     assert '<sup class="footnote-ref">1</sup>' in html

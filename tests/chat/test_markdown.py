@@ -193,3 +193,12 @@ def test_code_that_would_take_minutes_to_colour_stays_without_colours(language: 
     html = render(f"```{language}\n{code * (45_000 // len(code))}\n```\n\n```python\nx = 1\n```")
     assert html.startswith(f'<pre class="code language-{language}"><code>{code[0]}')
     assert "<span" not in html.split("</pre>")[0]
+
+
+def test_headings_stand_below_those_of_the_page() -> None:
+    html = render("# One\n\nTwo\n---\n\n##### Five")
+    assert re.findall(r"<(h\d)>(\w+)</(h\d)>", html) == [
+        ("h4", "One", "h4"),
+        ("h5", "Two", "h5"),
+        ("h6", "Five", "h6"),
+    ]

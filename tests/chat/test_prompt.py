@@ -252,3 +252,24 @@ async def test_a_note_that_was_corrected_is_brought_up_again(
         await exchange(page, place, "Am I allergic to shellfish like prawns?")
     texts = [request["messages"][-1]["content"][0]["text"] for request in model.messages]
     assert "prawns" in texts[1]
+
+
+async def test_a_spoken_question_asks_for_an_answer_to_listen_to_where_that_is_preferred(
+    alice: User, model: AnthropicServer
+) -> None:
+    place = await conversation(alice)
+    async with connected(alice) as page:
+        await page.say("Is it going to rain", conversation=place, spoken=True)
+        await page.ended()
+        await page.send("retry", conversation=place)
+        await page.ended()
+        await exchange(page, place, "And typed?")
+        await in_db(lambda: preferences_update(user_id=alice.pk, speech_short=False))
+        await page.say("And spoken once more", conversation=place, spoken=True)
+        await page.ended()
+    told = [
+        "said this aloud" in request["messages"][-1]["content"][0]["text"] for request in model.messages
+    ]
+    assert told == [True, True, False, False]
+    sent = [sent_parts(request.body) for request in model.requests]
+    assert all(later.starts_with(earlier) for earlier, later in pairwise(sent[1:]))

@@ -5,7 +5,7 @@ import pytest
 from apps.accounts.models import User
 from apps.chat.conversations.services import conversation_rename
 from apps.chat.models import Conversation
-from apps.chat.summary.services import TITLE_CHARS, clean_title, heuristic_title
+from apps.chat.titles import TITLE_CHARS, clean_title, heuristic_title
 from apps.chat.turns.scheduler import scheduler
 from apps.core.db.pool import in_db
 from tests.chat.client import connected

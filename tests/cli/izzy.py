@@ -101,6 +101,9 @@ class Izzy:
         child, master = pty.fork()
         if child == 0:
             command = [self.command, "-m", "izzy_cli", *arguments]
+            signal.signal(
+                signal.SIGINT, signal.SIG_DFL
+            )  # ignored where the tests run in a shell's background
             os.execve(self.command, command, self.variables(environment))
         ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         terminal = Terminal(child, master)

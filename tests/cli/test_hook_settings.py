@@ -95,6 +95,44 @@ def test_what_was_there_stays_to_the_byte(izzy: Izzy, client: str) -> None:
         assert file.read_bytes().decode() == own
 
 
+EMPTY = [
+    ("claude-code", ".claude/settings.json", '// mine\n{\n\t"a": 1,\n\t"hooks": {}, // none yet\n}'),
+    ("claude-code", ".claude/settings.json", ""),
+    ("claude-code", ".claude/settings.json", "{ }\n"),
+    ("gemini-cli", ".gemini/settings.json", '{"hooks": {"BeforeAgent": []}, "mcpServers": { }}'),
+    ("cursor", ".cursor/hooks.json", '{"version":2,"hooks":{ "stop" : [ ] }}'),
+    ("codex", ".codex/config.toml", 'model = "a"\r\n[tui]\r\nx = 1'),
+]
+
+
+@pytest.mark.parametrize(("client", "name", "text"), EMPTY)
+def test_what_was_empty_is_there_again_to_the_byte(
+    izzy: Izzy, client: str, name: str, text: str
+) -> None:
+    file = put(izzy, name, text)
+    izzy.run("hook", "install", client, "--yes", "--mcp").ok()
+    assert file.read_bytes() != text.encode()
+    izzy.run("hook", "remove", client, "--yes").ok()
+    assert file.read_bytes() == text.encode()
+
+
+def test_what_was_changed_since_is_not_put_back(izzy: Izzy) -> None:
+    file = put(izzy, FILES["gemini-cli"], '{"hooks": {}, "theme": "dark"}')
+    izzy.run("hook", "install", "gemini-cli", "--yes").ok()
+    file.write_text(file.read_text().replace("dark", "light"))
+    izzy.run("hook", "install", "gemini-cli", "--yes", "--mcp").ok()
+    izzy.run("hook", "remove", "gemini-cli", "--yes").ok()
+    assert json.loads(file.read_text()) == {"theme": "light"}
+
+
+def test_in_the_home_folder_there_is_no_project_beside_the_user(
+    izzy: Izzy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(izzy.home)
+    shown = json.loads(izzy.run("hook", "status", "--json").ok().text)
+    assert [row["level"] for row in shown["clients"]] == ["user"] * len(FILES)
+
+
 def test_a_hook_that_was_put_into_a_group_of_others_is_taken_out_alone(izzy: Izzy) -> None:
     mine = {"type": "command", "command": "say done"}
     ours = {"type": "command", "command": "izzy hook claude-code"}

@@ -29,6 +29,13 @@ def test_a_table_fits_the_terminal_and_shows_whole_ids(izzy: Izzy, note: str, co
     assert "Note" in lines[0]
 
 
+def test_on_a_narrow_terminal_an_id_goes_on_in_the_next_line(izzy: Izzy, note: str) -> None:
+    with izzy.terminal("search", "walks", columns=34) as terminal:
+        assert terminal.end() == 0
+    assert max(map(len, terminal.text.splitlines())) <= 34
+    assert note in "".join(re.findall(r"^\s+([0-9a-f-]+)", terminal.text, re.MULTILINE))
+
+
 @pytest.mark.parametrize("wish", ["NO_COLOR", "TERM"])
 def test_a_terminal_that_wants_no_colours_gets_none(izzy: Izzy, note: str, wish: str) -> None:
     with izzy.terminal("show", note) as terminal:

@@ -62,6 +62,10 @@ def test_all_are_decided_on_at_once_after_a_yes(izzy: Izzy) -> None:
     notes = waiting(izzy, "Plays go", "Owns a canoe")
     assert izzy.run("review", "accept", "--all").code == 2
     with izzy.terminal("review", "accept", "--all") as terminal:
+        terminal.line("n")
+        terminal.expect("Nothing was decided.")
+        assert terminal.end() == 1
+    with izzy.terminal("review", "accept", "--all") as terminal:
         terminal.expect("Accept all 2 that wait?")
         terminal.line("y")
         terminal.expect("Accepted 2 of 2.")

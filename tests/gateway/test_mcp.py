@@ -1,6 +1,8 @@
 """MCP as the official client speaks it: over HTTP with sessions and stateless, and over stdio."""
 
 import asyncio
+import json
+import subprocess
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -173,7 +175,7 @@ async def test_errors_say_what_to_do(site: Site, connection: Client) -> None:
                 ("cap_nobody", {}, "There is no tool called cap_nobody"),
                 ("web_search", {"query": "x"}, "There is no tool called web_search"),
                 ("memory_search", {"question": "x"}, "The input does not fit"),
-                ("memory_search", {"query": "a\x00b"}, "NUL"),
+                ("memory_search", {"query": "a\x00b"}, "The input contains NUL"),
                 ("memory_update", {"note_id": "note-1", "content": "x"}, "Call memory_search"),
                 ("memory", {"command": "view", "path": "/etc/passwd"}, "/memories"),
                 ("cap_unlucky", {}, "'text' is a required property"),
@@ -305,3 +307,26 @@ async def test_a_client_that_goes_away_leaves_nothing_running(site: Site, slow: 
         call = await begun(client, slow)
     await asyncio.gather(call, return_exceptions=True)
     await nothing_runs(site)
+
+
+def test_a_client_that_is_killed_leaves_no_traceback(site: Site) -> None:
+    told = site.command()
+    hello = {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "x", "version": "1"},
+    }
+    request = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
+    with subprocess.Popen(
+        [told.command, *told.args],
+        cwd=told.cwd,
+        env=told.env,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdout.close()
+        _, errors = process.communicate(json.dumps(request).encode() + b"\n", timeout=PATIENCE)
+    assert (process.returncode, errors.decode()) == (0, "")

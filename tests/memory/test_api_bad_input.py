@@ -32,6 +32,8 @@ BAD_NOTES: list[Any] = [
     {"content": "tea", "valid_from": "soon"},
     {"content": "tea", "valid_from": 20260501},
     {"content": "tea", "valid_from": "2026-05-01", "valid_to": "2026-04-01"},
+    {"content": "tea", "valid_to": "9999-12-31T23:59:59Z"},
+    {"content": "tea", "valid_from": "0001-01-01"},
     {"content": "tea", "priority": 2},
     {"content": "tea", "id": "00000000-0000-7000-8000-000000000000"},
     {"content": "tea", "user": "x"},

@@ -130,6 +130,12 @@ def test_months_are_those_of_the_user_and_the_curve_begins_where_they_were(
     assert chart is not None
     assert chart.table == [("May 2031", "1", "10"), ("April 2031", "2", "9")]
     assert chart.sentence == "3 saved in the last 24 months; 10 in all."
+    for oldest, months in ("2031-01", 12), ("2030-01", 17):
+        younger = charts.growth(
+            Counted(notes=1, months={oldest: 1}), datetime(2031, 5, 17, tzinfo=UTC).date()
+        )
+        assert younger is not None
+        assert len(younger.bars) == months
 
 
 def test_an_old_address_of_the_list_still_leads_to_it(browser: Client) -> None:
@@ -207,4 +213,17 @@ def test_figures_that_were_counted_before_a_purge_are_not_kept(alice: User, note
     with patch.object(keeping, "counted", purged_meanwhile):
         keeping.summary_keep(alice.pk)
     assert "xylographic" not in str(list(MemorySummary.objects.values_list("tags", flat=True)))
-    assert alice.pk in keeping._due()
+    assert keeping._row(alice.pk) is None, "it is small enough to be counted where it is looked at"
+
+
+def test_only_a_large_memory_that_somebody_looked_at_costs_the_worker_anything(
+    alice: User, bob: User, note: MakeNote
+) -> None:
+    for number in range(3):
+        note(alice, f"Note {number}")
+    note(bob, "A single note")
+    with patch.object(keeping, "SMALL", 2):
+        assert keeping._due() == []
+        for user in (alice, bob):
+            keeping.tags_of(user.pk)
+        assert keeping._due() == [alice.pk]

@@ -117,11 +117,22 @@ def everywhere(server: Server) -> Iterator[int]:
     server.port = newest
 
 
+def attach(server: Server, name: str, text: str) -> str:
+    """The id of a file that was brought for the next message."""
+    with server.http as client:
+        answer = client.post(
+            "/api/v1/attachments/", files={"file": (name, text.encode())}, timeout=PATIENCE
+        )
+        assert answer.status_code == 201, answer.text
+        return str(answer.json()["id"])
+
+
 def test_nothing_is_left_of_a_note(server: Server, peer: AnthropicServer) -> None:
+    beside = attach(server, "eats.txt", f"The user's {WORD} eats prints.")
     first = say(
         server, f"Remember that my {WORD} eats prints.",
         reply("I will.", tool("memory_save", {"content": f"The user's {WORD} eats prints.", "tags": [WORD]})),
-        reply(f"Saved: your {WORD} eats prints."),
+        reply(f"Saved: your {WORD} eats prints."), attachments=[beside],
     )  # fmt: skip
     kept = post(server, "memories/", {"content": KEPT})
     (note,) = [row for row in server.get("memories/")["results"] if WORD in row["content"]]
@@ -179,6 +190,7 @@ def test_nothing_is_left_of_a_note(server: Server, peer: AnthropicServer) -> Non
     scrubbed(server, receipt)
     assert traces(server, WORD, FORMER) == {}
     assert [row["content"] for row in server.get("memories/")["results"]] == [KEPT]
+    assert server.get("attachments/")["count"] == 0
 
     peer.fallback = lambda request: reply("Fine.")
     for conversation in (first["conversation"], second["conversation"]):

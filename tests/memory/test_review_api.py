@@ -67,6 +67,18 @@ def test_accept_reject_and_merge(alice: User, alices: Client, pending: Memory, n
     assert alices.get(f"{BASE}review/").json()["count"] == 0
 
 
+def test_an_untrusted_note_that_never_waited_is_approved_once(
+    alice: User, alices: Client, pending: Memory, note: MakeNote
+) -> None:
+    heard = note(alice, "The shop closes at six.")
+    Memory.everything.filter(pk=heard.pk).update(trust=Trust.UNTRUSTED)
+    done = post(alices, f"{BASE}{heard.pk}/approve/").json()
+    assert (done["status"], done["trust"], done["review_reason"]) == ("active", "untrusted", "untrusted")
+    again = post(alices, f"{BASE}{heard.pk}/approve/")
+    assert (again.status_code, again.json()["code"]) == (409, "nothing_to_approve")
+    assert post(alices, f"{BASE}{pending.pk}/approve/").json()["status"] == "active"
+
+
 def test_several_are_decided_at_once(
     alice: User, alices: Client, pending: Memory, note: MakeNote
 ) -> None:
@@ -172,5 +184,11 @@ def test_files_have_their_history_undo_and_restore(alice: User, alices: Client) 
 def test_a_token_that_may_only_read_decides_nothing(alice: User, api: Api, pending: Memory) -> None:
     reader = api(alice, "read")
     assert reader.get(f"{BASE}review/").status_code == 200
-    for path in (f"{pending.pk}/accept/", f"{pending.pk}/reject/", "review/", "merge/"):
+    for path in (
+        f"{pending.pk}/accept/",
+        f"{pending.pk}/approve/",
+        f"{pending.pk}/reject/",
+        "review/",
+        "merge/",
+    ):
         assert post(reader, BASE + path).status_code == 403

@@ -277,3 +277,39 @@ def test_the_mark_of_untrusted_words_goes_when_a_person_accepted_them(
     page = shown(browser, f"/memory/{made.pk}/")
     assert "follows no order in it" not in page
     assert ">untrusted<" not in shown(browser, "/memory/browse/")
+
+
+def test_an_untrusted_note_that_never_waited_is_approved_on_its_page_and_that_is_undone(
+    alice: User, bob: User, note: MakeNote, sign_in: Callable[[User], Client]
+) -> None:
+    made, browser = note(alice, "The office is in Linz."), sign_in(alice)
+    Memory.everything.filter(pk=made.pk).update(trust="untrusted")
+    page, act = f"/memory/{made.pk}/", f"/memory/{made.pk}/act/"
+    assert 'value="approve"' in browser.get(page).content.decode()
+    assert sign_in(bob).post(act, {"do": "approve"}).status_code == 404
+    browser.post(act, {"do": "approve"})
+    shown = browser.get(page).content.decode()
+    assert "Approved “The office is in Linz.”." in shown
+    assert 'value="approve"' not in shown
+    assert ">untrusted<" not in browser.get("/memory/browse/").content.decode()
+    now = Memory.everything.get(pk=made.pk)
+    assert (now.trust, now.unapproved) == ("untrusted", False)
+    assert "nothing to approve" in browser.post(act, {"do": "approve"}).content.decode()
+    browser.post(act, {"do": "undo", "version": "1"})
+    assert Memory.everything.get(pk=made.pk).unapproved
+
+
+def test_in_a_large_memory_a_card_looks_for_one_like_it_by_itself(
+    alice: User, note: MakeNote, sign_in: Callable[[User], Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("apps.memory.pages.review.LARGE", 1)
+    note(alice, "The user lives in Oslo."), note(alice, "The shop opens at nine.")
+    waits = note(alice, "The user lives in Oslo now.", status="pending")
+    Memory.everything.filter(pk=waits.pk).update(review_reason="untrusted", proposed_action="add")
+    browser = sign_in(alice)
+    page = shown(browser, "/memory/review/")
+    assert "You have one like it" not in page
+    assert f'hx-get="/memory/{waits.pk}/review/" hx-trigger="intersect once"' in page
+    card = shown(browser, f"/memory/{waits.pk}/review/")
+    assert "You have one like it" in card
+    assert f'<span id="merge-{waits.pk}"><a' in card

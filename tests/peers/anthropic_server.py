@@ -84,6 +84,7 @@ def is_side_job(request: dict[str, Any]) -> bool:
 class AnthropicServer:
     """See the module's docstring."""
 
+    host: str = "127.0.0.1"
     port: int = 0
     fallback: Answer = echo
     turns_only: bool = False
@@ -98,7 +99,7 @@ class AnthropicServer:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"http://{self.host}:{self.port}"
 
     @property
     def messages(self) -> list[dict[str, Any]]:
@@ -111,7 +112,7 @@ class AnthropicServer:
 
     async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(
-            self._connection, "127.0.0.1", self.port, limit=2**26, backlog=1024
+            self._connection, self.host, self.port, limit=2**26, backlog=1024
         )
         self.port = self._server.sockets[0].getsockname()[1]
         return self

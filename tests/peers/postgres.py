@@ -15,13 +15,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.peers.network import Host
 from tests.peers.ports import free_port
 from tests.waiting import PATIENCE, eventually
 
 NOBODY = 65534
 NAME = "izzy"
 OPTIONS = {
-    "listen_addresses": "127.0.0.1",
     "unix_socket_directories": "",
     "max_connections": "300",
     # The machine of a test run does not go down in the middle of it; a server that is killed loses nothing by these.
@@ -33,9 +33,11 @@ OPTIONS = {
 class Postgres:
     """A server that can be killed and started again; `folder` is a new one that nobody else uses."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, host: Host | None = None) -> None:
         self.folder = folder / "data"
         self.port = free_port()
+        self.host = host
+        self.address = host.address if host else "127.0.0.1"
         self.user: dict[str, Any] = (
             {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
         )
@@ -47,13 +49,17 @@ class Postgres:
         self._run(
             "initdb", "-U", NAME, "--auth=trust", "--encoding=utf8", "--locale=C.UTF-8", "--no-sync"
         )
+        if host is not None:
+            with (self.folder / "pg_hba.conf").open("a") as access:
+                access.write("host all all samenet trust\n")
         self.process: subprocess.Popen[bytes] | None = None
 
     def url(self, database: str = NAME) -> str:
-        return f"postgresql://{NAME}@127.0.0.1:{self.port}/{database}"
+        return f"postgresql://{NAME}@{self.address}:{self.port}/{database}"
 
     def start(self) -> None:
-        options = [part for name, value in OPTIONS.items() for part in ("-c", f"{name}={value}")]
+        chosen = OPTIONS | {"listen_addresses": self.address}
+        options = [part for name, value in chosen.items() for part in ("-c", f"{name}={value}")]
         command = [
             str(self.programs / "postgres"),
             "-D",
@@ -62,9 +68,12 @@ class Postgres:
             str(self.port),
             *options,
         ]
+        user = self.user
+        if self.host is not None:
+            command, user = self.host.command(*command, user=NOBODY), {}
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                command, stdout=log, stderr=log, cwd=self.folder, env=_environment(), **self.user
+                command, stdout=log, stderr=log, cwd=self.folder, env=_environment(), **user
             )
         eventually(self.answers, self.log.read_text)
 
@@ -134,10 +143,10 @@ def _programs(folder: Path) -> Path:
 
 
 @contextmanager
-def postgres() -> Iterator[Postgres]:
-    """A server that is answering, with an empty database."""
+def postgres(host: Host | None = None) -> Iterator[Postgres]:
+    """A server that is answering, with an empty database; on a host of its own where one is given."""
     folder = Path(tempfile.mkdtemp(prefix="izzy-postgres-"))
-    server = Postgres(folder)
+    server = Postgres(folder, host)
     try:
         server.start()
         execute(server.url("postgres"), f"CREATE DATABASE {NAME}")

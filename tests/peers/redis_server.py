@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.peers.network import Host
 from tests.peers.ports import free_port
 from tests.waiting import PATIENCE, eventually
 
@@ -24,26 +25,28 @@ def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @contextmanager
-def redis_on(port: int, folder: Path) -> Iterator[None]:
-    """A server on that port; it is answering when this yields."""
+def redis_on(port: int, folder: Path, host: Host | None = None) -> Iterator[None]:
+    """A server on that port, of a host of its own where one is given; it is answering when this yields."""
     program = shutil.which("redis-server")
     if program is None:
         if os.environ.get("CI"):
             pytest.fail("redis-server is missing")
         pytest.skip("redis-server is not installed")
-    options = ["--port", str(port), "--bind", "127.0.0.1", "--save", ""]
-    server = subprocess.Popen([program, *options, "--dir", str(folder)], stdout=subprocess.DEVNULL)
+    address = host.address if host else "127.0.0.1"
+    options = ["--port", str(port), "--bind", address, "--save", "", "--protected-mode", "no"]
+    command = [program, *options, "--dir", str(folder)]
+    server = subprocess.Popen(host.command(*command) if host else command, stdout=subprocess.DEVNULL)
     try:
-        eventually(lambda: _answers(port), lambda: "redis-server does not answer")
+        eventually(lambda: _answers(address, port), lambda: "redis-server does not answer")
         yield
     finally:
         server.terminate()
         server.wait(PATIENCE)
 
 
-def _answers(port: int) -> bool:
+def _answers(address: str, port: int) -> bool:
     with closing(socket.socket()) as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+        return probe.connect_ex((address, port)) == 0
 
 
 def layers(url: str) -> dict[str, Any]:

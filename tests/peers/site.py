@@ -1,4 +1,4 @@
-"""A whole Izzy in processes of its own: one data directory, its only user alice, and web processes before it."""
+"""A whole Izzy in processes of its own: one data directory, its only user alice, web processes and workers."""
 
 import os
 import subprocess
@@ -15,7 +15,9 @@ from tests.waiting import PATIENCE, eventually
 
 
 class Site:
-    def __init__(self, folder: Path, *, processes: int = 1, **environment: str) -> None:
+    def __init__(
+        self, folder: Path, *, processes: int = 1, workers: int = 0, **environment: str
+    ) -> None:
         self.environment = os.environ | {
             "DJANGO_SETTINGS_MODULE": "izzysite.settings",
             "IZZY_DATA_DIR": str(folder),
@@ -26,9 +28,10 @@ class Site:
         self.token = prepared().token
         self.log = folder / "log"
         self.ports = [free_port() for _ in range(processes)]
-        self.processes = [self._web(port) for port in self.ports]
+        self.processes = [self.start(port) for port in self.ports]
+        self.workers = [self.start_worker() for _ in range(workers)]
         for port in self.ports:
-            self._wait_for(port)
+            self.wait_for(port)
 
     @property
     def port(self) -> int:
@@ -44,19 +47,41 @@ class Site:
         )
 
     def close(self) -> None:
-        for process in self.processes:
+        for process in (*self.workers, *self.processes):
             process.terminate()
-        for process in self.processes:
+        for process in (*self.workers, *self.processes):
             process.wait(PATIENCE)
 
-    def _web(self, port: int) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "manage.py", "web", "--port", str(port)]
+    def start(self, port: int) -> subprocess.Popen[bytes]:
+        return self._started("web", "--port", str(port))
+
+    def start_worker(self) -> subprocess.Popen[bytes]:
+        return self._started("worker")
+
+    def manage(self, *command: str) -> str:
+        """What a management command against the same data says, on either stream."""
+        done = subprocess.run(
+            [sys.executable, "manage.py", *command],
+            cwd=settings.BASE_DIR,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        return done.stdout
+
+    def _started(self, *command: str) -> subprocess.Popen[bytes]:
         with self.log.open("ab") as log:
             return subprocess.Popen(
-                command, cwd=settings.BASE_DIR, env=self.environment, stdout=log, stderr=log
+                [sys.executable, "manage.py", *command],
+                cwd=settings.BASE_DIR,
+                env=self.environment,
+                stdout=log,
+                stderr=log,
             )
 
-    def _wait_for(self, port: int) -> None:
+    def wait_for(self, port: int) -> None:
         def answers() -> bool:
             try:
                 return bool(httpx.get(f"http://127.0.0.1:{port}/healthz", timeout=PATIENCE))

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from apps.search.proactive.gist import (
+from apps.search.proactive.contextual_query import (
     FOLDER,
     IDLE,
     PERSONAL,

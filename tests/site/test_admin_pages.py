@@ -43,7 +43,7 @@ def test_it_opens_on_health_counts_and_what_waits(browser: Client, alice: User) 
         "Memories in review",
         "What there is",
         "Health",
-        "database",
+        "Database",
         "Back to Izzy",
     ):
         assert words in page
@@ -117,7 +117,7 @@ def test_a_call_that_went_well_has_the_green_mark(browser: Client, alice: User) 
         )
     page = browser.get(reverse("admin:agent_toolcall_changelist")).content.decode()
     assert "Went well" in page
-    assert page.count('title="True"') == page.count('title="False"') == 1
+    assert page.count('class="izzy-yes ') == page.count('class="izzy-no"') == 1
 
 
 def test_dates_are_written_as_on_the_other_pages(browser: Client, alice: User) -> None:

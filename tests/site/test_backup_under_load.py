@@ -86,14 +86,9 @@ def _sent(
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
-    site = Site(tmp_path / "data", processes=2)
-    worker = subprocess.Popen(
-        [sys.executable, "manage.py", "worker"], cwd=settings.BASE_DIR, env=site.environment
-    )
+    site = Site(tmp_path / "data", processes=2, workers=1)
     yield site
-    worker.terminate()
     site.close()
-    worker.wait(PATIENCE)
 
 
 def manage(environment: dict[str, str], *arguments: str) -> str:

@@ -476,4 +476,5 @@ def test_what_is_tried_is_everything() -> None:
         "post /api/v1/capabilities/{capability}/enable/",
         "post /api/v1/conversations/{conversation_id}/stop/",
         "post /api/v1/import/{import_id}/cancel/",
+        "post /api/v1/memories/{memory_id}/approve/",
     ]

@@ -49,6 +49,7 @@ CALLS: list[Call] = [
     ("POST", "memories/{note}/restore/", {"version": 1}, 200),
     ("POST", "memories/{deleted_note}/restore/", {}, 200),
     ("POST", "memories/{waiting_note}/accept/", {}, 200),
+    ("POST", "memories/{waiting_note}/approve/", {}, 200),
     ("POST", "memories/{waiting_note}/reject/", {}, 204),
     ("POST", "memories/review/", {"decision": "reject", "notes": ["{waiting_note}"]}, 200),
     ("POST", "memories/contradictions/{edge}/", {"keep": None}, 204),

@@ -1,14 +1,14 @@
 """Six clients of one user at once, over two web processes and two workers: no answer is an error of the server, nothing that was
 confirmed is lost, and what was asked for once is there once.
 
-    HAMMER_ROUNDS=100 make test ARGS="tests/site/test_hammer.py -s"     # longer; DB=postgresql: there, with Redis
+    HAMMER_ROUNDS=100 make test ARGS="-s --timeout 3600 -o faulthandler_timeout=3600 tests/site/test_hammer.py"
+
+With DB=postgresql there, with Redis.
 """
 
 import asyncio
 import json
 import os
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -19,7 +19,6 @@ from uuid import uuid4
 
 import httpx
 import pytest
-from django.conf import settings
 
 from benchmarks._network import WebSocket
 from tests.builder.scripts import SCHEMA, register, write
@@ -90,28 +89,18 @@ def server(tmp_path: Path) -> Iterator[Site]:
         site = Site(
             tmp_path / "data",
             processes=2,
+            workers=2,
             ANTHROPIC_BASE_URL=model.url,
             ANTHROPIC_API_KEY="key-for-tests",
             IZZY_THROTTLE="off",
             IZZY_CAPTURE_WAIT="0",
+            IZZY_CAPTURE_TOKENS="1000000000",
             IZZY_SANDBOX_DIR=folder,
             IZZY_ENV_FILE="",
             **redis,
         )
-        with site.log.open("ab") as log:
-            workers = [
-                subprocess.Popen(
-                    [sys.executable, "manage.py", "worker"],
-                    cwd=settings.BASE_DIR, env=site.environment, stdout=log, stderr=log,
-                )
-                for _ in range(2)
-            ]  # fmt: skip
+        stack.callback(site.close)
         yield site
-        for worker in workers:
-            worker.terminate()
-        site.close()
-        for worker in workers:
-            worker.wait(PATIENCE)
 
 
 class Client:
@@ -258,8 +247,5 @@ def test_six_clients_of_one_user_lose_nothing(server: Site) -> None:
         assert count(query, session) == messages
     assert count("SELECT count(*) FROM capabilities_capability") == len(done.builds) == ROUNDS
     assert "Traceback" not in server.log.read_text()
-    fits = subprocess.run(
-        [sys.executable, "manage.py", "check_integrity"],
-        cwd=settings.BASE_DIR, env=server.environment, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert "Everything fits" in fits.stdout, fits.stdout + fits.stderr
+    fits = server.manage("check_integrity")
+    assert "Everything fits" in fits, fits

@@ -12,7 +12,7 @@ def test_the_page_says_what_happened_and_leads_back() -> None:
     answer = server_error(RequestFactory().get("/memory/"))
     page = answer.content.decode()
     assert answer.status_code == 500
-    assert "Something went wrong on the server. Its log says more." in page
+    assert "The server met an error it did not expect;" in page
     assert '<a class="btn btn-primary btn-block" href="/">' in page
 
 

@@ -5,6 +5,7 @@ import apps.accounts.choices
 import apps.core.ids
 import django.contrib.auth.models
 import django.contrib.auth.validators
+import django.core.validators
 import django.db.models.deletion
 import django.db.models.manager
 import django.utils.timezone
@@ -103,6 +104,11 @@ class Migration(migrations.Migration):
                 ('review', models.CharField(choices=[('everything', 'Everything that Izzy wants to remember'), ('sensitive', 'Only what is sensitive or comes from elsewhere'), ('nothing', 'Only what comes from elsewhere')], default='sensitive', max_length=16)),
                 ('build_network', models.CharField(choices=[('ask', 'Ask me for each host'), ('any', 'Any public host'), ('never', 'Never')], default='ask', max_length=16)),
                 ('build_continue', models.BooleanField(default=False)),
+                ('speech_language', models.CharField(blank=True, default='', max_length=16, validators=[apps.accounts.choices.validate_speech_language])),
+                ('speech_rate', models.FloatField(default=1.0, validators=[django.core.validators.MinValueValidator(0.5), django.core.validators.MaxValueValidator(2.0)])),
+                ('speech_pause', models.PositiveSmallIntegerField(default=0, validators=[django.core.validators.MaxValueValidator(10)])),
+                ('speech_read', models.BooleanField(default=True)),
+                ('speech_short', models.BooleanField(default=True)),
                 ('put_away', models.JSONField(blank=True, default=dict)),
             ],
             options={

@@ -43,7 +43,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['-created_at'],
-                'indexes': [models.Index(fields=['user', 'created_at'], name='agent_modelcall_user_time'), models.Index(fields=['turn_id'], name='agent_modelcall_turn')],
+                'indexes': [models.Index(fields=['user', 'created_at'], name='agent_modelcall_user_time'), models.Index(fields=['turn_id'], name='agent_modelcall_turn'), models.Index(fields=['conversation_id'], name='agent_modelcall_conversation')],
                 'constraints': [models.CheckConstraint(condition=models.Q(('endpoint__in', ['anthropic', 'custom', 'offline'])), name='agent_modelcall_endpoint_known')],
             },
             managers=[

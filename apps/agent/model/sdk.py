@@ -90,7 +90,7 @@ if TYPE_CHECKING:
     import anthropic
 
 PATIENCE = 20.0
-"""Seconds. An endpoint that asks to wait longer before a retry gets none: the user is told instead."""
+"""Seconds. An endpoint that asks to wait longer before a retry gets none: the user gets the error instead."""
 
 MAX_RETRIES = 2
 CONNECT_SECONDS = 10.0
@@ -252,7 +252,7 @@ class _Call:
             raise failures.bad_response(self.endpoint.server) from error
 
     async def _begin(self) -> "anthropic.AsyncStream[Any]":
-        """What `messages.create` does, with a body that is JSON already, its keys in order at every level: one that is
+        """As `messages.create`, but with a body that is JSON already, its keys in order at every level: one that is
         not the SDK copies value by value, which takes longer than all else that a request does."""
         import anthropic as sdk
 

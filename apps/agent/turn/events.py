@@ -144,6 +144,12 @@ class ModelRetry(Event):
     seconds: float
 
 
+class SummingUp(Event):
+    """The earlier part of the conversation no longer fits and is summed up by the model, before the turn goes on."""
+
+    type: ClassVar[str] = "summing_up"
+
+
 class TurnResumed(Event):
     """A waiting or interrupted turn goes on."""
 

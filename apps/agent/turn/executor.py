@@ -112,7 +112,7 @@ class ToolExecutor:
             return ToolOutcome(UNREADABLE, "incomplete_input")
         wrong = schema_error(tool.input_schema, arguments)
         if wrong:
-            text = f"The input does not fit. {self.scrubber.text(wrong)} Correct it and call again."
+            text = f"The input does not fit: {self.scrubber.text(wrong).rstrip('.')}. Correct it and call again."
             return ToolOutcome(text, "invalid_input")
         if self.approval(tool) == "never":
             text = f"The user's settings never allow {name}. Do without it, or tell the user where it is set."

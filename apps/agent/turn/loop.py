@@ -81,8 +81,11 @@ class TurnStore(Protocol):
     async def save_assistant(self, blocks: list[dict[str, Any]], stop_reason: str, round: int) -> None:
         """One assistant message; called before its tools run. Rounds count from 1."""
 
-    async def save_tool_results(self, blocks: list[dict[str, Any]], round: int) -> None:
-        """All `tool_result` blocks of the round: one user message."""
+    async def save_tool_results(
+        self, uses: list[dict[str, Any]], blocks: list[dict[str, Any]], round: int
+    ) -> list[dict[str, Any]]:
+        """All `tool_result` blocks of the round, of these `tool_use` blocks: one user message. Returns what the model is sent,
+        which has pictures behind them where a tool was to show some."""
 
 
 async def run_turn(
@@ -107,8 +110,8 @@ async def run_turn(
             if tools.waiting:
                 yield _response(state, tools.waiting)
                 return
-            await store.save_tool_results(tools.results, state.rounds_done)
-            state.messages.append({"role": "user", "content": tools.results})
+            sent = await store.save_tool_results(uses, tools.results, state.rounds_done)
+            state.messages.append({"role": "user", "content": sent})
         elif last["role"] == "assistant" and state.stop_reason != "pause_turn":
             yield _response(state)
             return

@@ -92,10 +92,10 @@ def messages_to_log(*, conversation_id: UUID) -> list[tuple[Follower, list[Build
     found = []
     for follower in held.filter(conversation_id=conversation_id, has_news=True).order_by("pk"):
         rows = BuilderMessage.objects.for_user(follower.user_id).filter(build_id=follower.build_id)
-        messages = list(rows.filter(number__gt=follower.told).order_by("number"))
+        messages = list(rows.filter(number__gt=follower.emitted).order_by("number"))
         if messages:
-            follower.told = messages[-1].number
+            follower.emitted = messages[-1].number
         follower.has_news = False
-        follower.save(update_fields=["told", "has_news"])
+        follower.save(update_fields=["emitted", "has_news"])
         found.append((follower, messages))
     return found

@@ -104,7 +104,7 @@ class Migration(migrations.Migration):
                 ('id', models.UUIDField(default=apps.core.ids.uuid7, editable=False, primary_key=True, serialize=False)),
                 ('conversation_id', models.UUIDField()),
                 ('turn_id', models.UUIDField()),
-                ('told', models.PositiveIntegerField(default=0)),
+                ('emitted', models.PositiveIntegerField(default=0)),
                 ('has_news', models.BooleanField(default=False)),
                 ('build', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='followers', to='builder.build')),
                 ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),

@@ -98,7 +98,9 @@ class DialogueStore:
     async def save_assistant(self, blocks: list[dict[str, Any]], stop_reason: str, round: int) -> None:
         await self.add("assistant", blocks, round, stop_reason)
 
-    async def save_tool_results(self, blocks: list[dict[str, Any]], round: int) -> None:
+    async def save_tool_results(
+        self, uses: list[dict[str, Any]], blocks: list[dict[str, Any]], round: int
+    ) -> list[dict[str, Any]]:
         """Raises BuildFailed where there is no sandbox, or the tokens are used up."""
         await self.add("user", blocks, round)
         if self.sandbox.unavailable:
@@ -110,6 +112,7 @@ class DialogueStore:
         if used >= most:
             reason = f"It used up its {most:,} tokens (IZZY_BUILD_TOKENS). {SMALLER}"
             raise BuildFailed("too_many_tokens", reason)
+        return blocks
 
     async def add(
         self, role: str, blocks: list[dict[str, Any]], round: int, stop_reason: str = ""

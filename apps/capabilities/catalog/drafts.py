@@ -62,11 +62,9 @@ def clean_draft(draft: Draft) -> Draft:
         run_md=_text(draft.run_md, RUN_MD, MAX_RUN_MD_CHARS),
         output_schema=clean_output_schema(draft.output_schema),
         tags=clean_tags(draft.tags),
-        hosts=_cleaned(draft.hosts, "hosts", MAX_HOSTS, clean_host),
-        secrets=_cleaned(draft.secrets, "secrets", MAX_SECRETS, clean_secret_name),
-        examples=[
-            _clean_example(value, schema) for value in clean_listed(draft.examples, field="examples")
-        ],
+        hosts=clean_hosts(draft.hosts),
+        secrets=clean_secrets(draft.secrets),
+        examples=clean_examples(draft.examples, schema),
     )
 
 
@@ -124,6 +122,21 @@ def clean_permissions(value: object) -> tuple[list[Any], list[Any]]:
     return [list(_sequence(value.get(name), name, MAX_HOSTS)) for name in ("hosts", "secrets")]  # type: ignore[return-value]
 
 
+def clean_hosts(values: object) -> list[str]:
+    """Hosts as `clean_host` takes them, sorted, each once."""
+    return sorted({clean_host(value) for value in _sequence(values, "hosts", MAX_HOSTS)})
+
+
+def clean_secrets(values: object) -> list[str]:
+    """Names of secrets, sorted, each once."""
+    return sorted({clean_secret_name(value) for value in _sequence(values, "secrets", MAX_SECRETS)})
+
+
+def clean_examples(values: object, schema: dict[str, Any]) -> list[dict[str, Any]]:
+    """Examples whose inputs fit the schema."""
+    return [_clean_example(value, schema) for value in clean_listed(values, field="examples")]
+
+
 def clean_listed(values: object, *, field: str) -> Sequence[Any]:
     """A list of examples, each of which is checked with the schema."""
     return _sequence(values, field, MAX_EXAMPLES)
@@ -144,10 +157,6 @@ def _sequence(values: object, field: str, most: int) -> Sequence[Any]:
     if len(values) > most:
         raise TooLarge(f"At most {most} {field} are accepted.", field=field, limit=most)
     return values
-
-
-def _cleaned(values: object, field: str, most: int, clean: Any) -> list[str]:
-    return sorted({clean(value) for value in _sequence(values, field, most)})
 
 
 def _clean_example(value: object, schema: dict[str, Any]) -> dict[str, Any]:

@@ -16,17 +16,22 @@ MAX_VALUE_CHARS = 20_000
 MIN_VALUE_CHARS = 8
 
 
+def clean_secret_value(value: object) -> str:
+    """A value of MIN_VALUE_CHARS to MAX_VALUE_CHARS characters."""
+    text = clean_text(value, field="value", max_chars=MAX_VALUE_CHARS)
+    if len(text) < MIN_VALUE_CHARS:
+        message = f"A secret has at least {MIN_VALUE_CHARS} characters: a shorter one could not be recognised in logs."
+        raise InvalidInput(message, code="too_short", field="value")
+    return text
+
+
 @transaction.atomic
 def user_secret_set(*, user_id: UUID, name: object, value: object) -> str:
     """Keeps a value under a name (that of an environment variable), replacing an earlier one; returns the name.
 
     A value of fewer than eight characters is refused: it could not be taken out of texts without spoiling them.
     """
-    name = clean_secret_name(name)
-    text = clean_text(value, field="value", max_chars=MAX_VALUE_CHARS)
-    if len(text) < MIN_VALUE_CHARS:
-        message = f"A secret has at least {MIN_VALUE_CHARS} characters: a shorter one could not be recognised in logs."
-        raise InvalidInput(message, code="too_short", field="value")
+    name, text = clean_secret_name(name), clean_secret_value(value)
     stored = {row.name for row in secrets_stored(user_id)}
     if name not in stored and len(stored) >= MAX_SECRETS:
         raise Conflict(f"There are {MAX_SECRETS} secrets already; delete some first.", code="too_many")

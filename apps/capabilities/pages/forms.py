@@ -5,7 +5,6 @@ from typing import Any, ClassVar
 
 from django import forms
 
-from apps.accounts.forms import PlainForm
 from apps.capabilities.catalog.drafts import (
     MAIN,
     MAX_MAIN_CHARS,
@@ -14,10 +13,21 @@ from apps.capabilities.catalog.drafts import (
     REQUIREMENTS,
     RUN_MD,
     Draft,
+    clean_description,
+    clean_examples,
+    clean_hosts,
+    clean_main,
+    clean_secrets,
+    clean_tags,
 )
+from apps.capabilities.catalog.names import clean_name, clean_secret_name
+from apps.capabilities.catalog.schemas import clean_output_schema, clean_schema
+from apps.capabilities.catalog.secrets import clean_secret_value
 from apps.capabilities.models import MAX_DESCRIPTION_CHARS
+from apps.capabilities.sandbox.requirements import parse_requirements
 from apps.core.errors import InvalidInput
 from apps.core.http.drf import parse_json
+from apps.core.http.forms import PlainForm
 
 STARTER = '''def run(args: dict) -> str:
     """Say hello. What stands here is what Izzy reads when it needs to know more."""
@@ -54,6 +64,16 @@ class EditorForm(PlainForm):
     """A capability by hand."""
 
     field_of: ClassVar = {MAIN: "main", REQUIREMENTS: "requirements", RUN_MD: "run_md"}
+    checks: ClassVar = {
+        "description": clean_description,
+        "tags": lambda given: clean_tags(_tags(given)),
+        "main": clean_main,
+        "requirements": parse_requirements,
+        "input_schema": lambda given: clean_schema(_json(given, "input_schema", {})),
+        "output_schema": lambda given: clean_output_schema(_json(given, "output_schema", {})),
+        "hosts": lambda given: clean_hosts(_lines(given)),
+        "secrets": lambda given: clean_secrets(_lines(given)),
+    }
 
     name = forms.CharField(
         max_length=100,
@@ -126,6 +146,20 @@ class EditorForm(PlainForm):
         help_text="How to use it. Left empty it is written from the rest.",
     )
 
+    def clean(self) -> dict[str, Any]:
+        """Looks at all fields; at the examples with the schema of the input, where that is one."""
+        given = super().clean()
+        if not self.fields["name"].disabled and "name" in given:
+            self.check("name", clean_name, given["name"])
+        if {"input_schema", "examples"} <= given.keys():
+            schema = _json(given["input_schema"], "input_schema", {})
+            self.check(
+                "examples",
+                lambda text: clean_examples(_json(text, "examples", []), schema),
+                given["examples"],
+            )
+        return given
+
     @classmethod
     def empty(cls) -> "EditorForm":
         return cls(initial={"main": STARTER, "input_schema": STARTER_SCHEMA})
@@ -160,7 +194,7 @@ class EditorForm(PlainForm):
             requirements=values["requirements"],
             run_md=values["run_md"],
             output_schema=_json(values["output_schema"], "output_schema", {}),
-            tags=[tag.strip() for tag in values["tags"].split(",") if tag.strip()],
+            tags=_tags(values["tags"]),
             hosts=_lines(values["hosts"]),
             secrets=_lines(values["secrets"]),
             examples=_json(values["examples"], "examples", []),
@@ -177,6 +211,8 @@ class ArchiveForm(PlainForm):
 
 class SecretForm(PlainForm):
     """A secret; its value is never shown again."""
+
+    checks: ClassVar = {"name": clean_secret_name, "value": clean_secret_value}
 
     name = forms.CharField(
         max_length=64,
@@ -210,6 +246,10 @@ def _json(text: str, field: str, empty: Any) -> Any:
     except InvalidInput as error:
         message = error.message.replace("The body", "This").replace("The JSON", "This")
         raise InvalidInput(message[:250], code=error.code, field=field) from error
+
+
+def _tags(text: str) -> list[str]:
+    return [tag.strip() for tag in text.split(",") if tag.strip()]
 
 
 def _lines(text: str) -> list[str]:

@@ -11,7 +11,7 @@ from apps.capabilities.catalog.lifecycle import version_tested
 from apps.capabilities.catalog.selectors import capability_get, versions_unproven
 from apps.capabilities.models import CapabilityVersion, Execution, Trigger
 from apps.capabilities.runs.execution import RunOrigin, capability_execute, runnable_version
-from apps.core.db.pool import in_db, settled
+from apps.core.db.pool import in_db, shielded
 from apps.core.db.writing import writing_for
 from apps.core.errors import IzzyError, NotFound, Unavailable
 from apps.core.jobs.fair import users_by_turns
@@ -125,7 +125,7 @@ async def version_test(version: CapabilityVersion) -> None:
         except NotFound:
             logger.info("a version was deleted while it was tested")
         finally:
-            await settled(in_db(CapabilityVersion.lease_release, version.pk))
+            await shielded(in_db(CapabilityVersion.lease_release, version.pk))
 
 
 def _work() -> timedelta | None:

@@ -19,7 +19,7 @@ RUN_SECONDS = 60.0
 
 
 async def snippet_run(*, user_id: UUID, code: str) -> CodeResult:
-    """What the code wrote, the value of its last line behind it, or how it failed. It has the limits of a capability's run.
+    """The code's output, the value of its last line behind it, or its error. It has the limits of a capability's run.
 
     Raises SandboxUnavailable where nothing can run.
     """

@@ -28,7 +28,7 @@ Blocks = list[dict[str, Any]]
 GONE = "(A file was attached here. It has been deleted.)"
 UNSEEN = "This model does not see images. Say so, and ask the user what it shows if you need to know."
 EARLIER = (
-    "It was shown earlier and is not sent again. Ask the user to attach it once more if you need it."
+    "It was shown earlier and is not sent with this request. attachment_read with its id shows it again."
 )
 NO_TEXT = (
     "No text could be read from this PDF: its pages may be pictures. Say so, and ask for what you need."
@@ -40,12 +40,12 @@ def references(keys: Iterable[UUID]) -> Blocks:
     return [{"type": TYPE, "id": str(key)} for key in keys]
 
 
-def tokens_of(blocks: Iterable[str]) -> dict[UUID, int]:
+def tokens_of(user_id: UUID, blocks: Iterable[str]) -> dict[UUID, int]:
     """The most that each attachment that is named in these messages' blocks takes in a request."""
     keys = {key for each in blocks for key in ids_in(each)}
     if not keys:
         return {}
-    return dict(Attachment.objects.unscoped().filter(pk__in=keys).values_list("pk", "tokens"))
+    return dict(Attachment.objects.owned_by(user_id).filter(pk__in=keys).values_list("pk", "tokens"))
 
 
 def expanded(user_id: UUID, messages: Blocks, model: str) -> Blocks:

@@ -40,7 +40,7 @@ def file_read(row: Attachment, *, shown: bool = False) -> bytes:
 
 
 def files_remove(user_id: UUID, keys: Iterable[UUID]) -> None:
-    """What cannot be removed now is found by `check_integrity`."""
+    """`check_integrity` finds files that cannot be removed now."""
     storage = storages["shared"]
     for key in keys:
         for shown in (False, True):

@@ -1,4 +1,4 @@
-"""Kinds of files that can stand beside a message, told by their bytes, and names as they are kept."""
+"""Kinds of files that can stand beside a message, recognised by their bytes, and names as they are kept."""
 
 import codecs
 import re

@@ -22,7 +22,7 @@ MARK_TOKENS = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inspected:
-    """What a file is and what was read of it, under the names of `Attachment`'s fields; `picture` is an image's copy."""
+    """A file's kind and its text, under the names of `Attachment`'s fields; `picture` is an image's copy."""
 
     kind: AttachmentKind
     media_type: str

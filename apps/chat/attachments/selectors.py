@@ -8,6 +8,7 @@ from uuid import UUID
 from django.db.models import QuerySet, Sum
 
 from apps.chat.models import Attachment, Message, Turn
+from apps.core.db.prepared import prepared
 from apps.core.errors import NotFound
 from apps.core.ids import parse_id
 
@@ -73,8 +74,13 @@ def page_offset(row: Attachment, page: int) -> int | None:
 
 def conversation_attached(user_id: UUID, conversation_id: UUID) -> bool:
     """Whether files were ever put beside a message of the conversation: others' words, whatever became of the files since."""
+    return bool(_attached_turns(user_id, conversation_id))
+
+
+@prepared
+def _attached_turns(user_id: UUID, conversation_id: UUID) -> QuerySet[Turn, UUID]:
     turns = Turn.objects.owned_by(user_id).filter(conversation_id=conversation_id, attached=True)
-    return turns.exists()
+    return turns.values_list("pk", flat=True)[:1]
 
 
 def turns_attached(user_id: UUID, turn_ids: Collection[Any]) -> set[UUID]:

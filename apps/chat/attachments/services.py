@@ -29,7 +29,7 @@ from apps.memory.notes.revisions import BY_USER, Change
 MAX_PER_MESSAGE = 10
 MAX_UNSENT = 50
 UNSENT_FOR = timedelta(days=1)
-"""What was brought and never sent goes after so long."""
+"""Files that were uploaded and never sent go after so long."""
 INSPECTED = ("kind", "media_type", "shown_type", "text", "whole", "pages", "width", "height")
 """Fields of `Attachment` that follow from the file."""
 FOLDER = f"{ROOT}/attachments"

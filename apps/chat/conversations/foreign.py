@@ -15,11 +15,14 @@ from apps.chat.conversations.ingest import (
     session_store,
 )
 from apps.chat.models import Message
+from apps.chat.titles import heuristic_title
 from apps.core.errors import IzzyError
 from apps.core.transfer import KNOWN, Entry, Taking, Write, derived_id, write_nothing
 from apps.memory.transfer.records import ForeignConversation, ForeignMessage, content_key
 
 MAX_TITLE = 200
+NO_TITLES = ("", "new chat", "new conversation", "untitled")
+"""The titles that other programs give to a conversation that nobody has named, in lower case."""
 SILENT = "Nothing was said in it."
 
 
@@ -52,8 +55,7 @@ def _part(taking: Taking, entry: Entry) -> _Part | None:
     """The new messages of a conversation; the report says what becomes of it."""
     talk: ForeignConversation = entry.value
     name = _short(talk.key, MAX_SESSION_CHARS)
-    title = " ".join(talk.title.split())[:MAX_TITLE]
-    session = Session(taking.user_id, taking.format, name, title)
+    session = Session(taking.user_id, taking.format, name, _title(talk))
     known = session.found()
     begun = derived_id(taking.user_id, taking.format, "conversation", name)
     if not talk.messages:
@@ -84,6 +86,15 @@ def _part(taking: Taking, entry: Entry) -> _Part | None:
             if taking.dry_run:
                 taking.fresh.add(begun)
     return _Part(session, fresh) if fresh else None
+
+
+def _title(talk: ForeignConversation) -> str:
+    """Its title, else the first words that its owner said."""
+    title = " ".join(talk.title.split())[:MAX_TITLE]
+    if title.casefold() not in NO_TITLES or not talk.messages:
+        return title
+    own = (said for said in talk.messages if said.role == "user" and not said.speaker)
+    return heuristic_title(next(own, talk.messages[0]).content[:1000])
 
 
 def _entry(said: ForeignMessage, moment: datetime) -> dict[str, object]:

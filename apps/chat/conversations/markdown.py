@@ -59,6 +59,8 @@ ATTRIBUTES = {
 }
 _BETWEEN = re.compile(r"\n[ \t]*\n\s*")
 DIAGRAM = '<div class="code-note">A diagram in Mermaid, shown as its source.</div>'
+HEADINGS_BELOW = 3
+"""The page's own heading, that of the conversation, and who speaks stand above those of a message."""
 LINK_REL = "noopener noreferrer nofollow"
 
 
@@ -150,9 +152,9 @@ def warm_up() -> None:
     render("```python\n1\n```\n\n$x$")
 
 
-def blocks(text: str, leads: Leads = directly, *, live: bool = False) -> list[Block]:
+def blocks(text: str, leads: Leads = directly, *, live: bool = False, before: str = "") -> list[Block]:
     """The text's top-level blocks (paragraph, list, code, table, …), each rendered and sanitised by itself; of a `live` text, which
-    goes on, without footnotes.
+    goes on behind `before`, with the numbers of footnotes but not yet the notes.
 
     Where tables, or addresses that are not marked as links, would cost too much they stay text; so does all markup.
     """
@@ -160,10 +162,14 @@ def blocks(text: str, leads: Leads = directly, *, live: bool = False) -> list[Bl
         parts = (escape(part, quote=False) for part in _BETWEEN.split(text.strip("\n")))
         whole = "\n".join(f"<p>{part}</p>" for part in parts).replace("\n", "<br>\n")
         return [Block(0, whole.replace("</p><br>", "</p>"))]
-    notes = not live and "[^" in text
-    parser = _parser(tables=tables_found(text), links=links_found(text), notes=notes)
+    notes = "[^" in text
+    parser = _parser(
+        tables=tables_found(text), links=links_found(text), notes=notes, live=notes and live
+    )
     clean = _cleaner().clean
     env: dict[str, Any] = {}
+    if notes and live:
+        env["footnotes"] = markings.notes_expected(before, text)
     parsed = parser.parse(text, env)
     for token in parsed:
         if token.type == "inline":
@@ -175,6 +181,8 @@ def blocks(text: str, leads: Leads = directly, *, live: bool = False) -> list[Bl
             side = str(token.attrs.pop("style", "")).removeprefix("text-align:")
             if side in {"left", "center", "right"}:
                 token.attrSet("class", f"align-{side}")
+        elif token.type.startswith("heading_"):
+            token.tag = f"h{min(6, int(token.tag[1]) + HEADINGS_BELOW)}"
     return [
         Block(
             (tokens[0].map or [0])[0], clean(parser.renderer.render(tokens, parser.options, env)).strip()
@@ -195,7 +203,7 @@ def _top_level(tokens: "Sequence[Token]") -> "Iterator[list[Token]]":
 
 
 @cache
-def _parser(*, tables: bool, links: bool, notes: bool) -> "MarkdownIt":
+def _parser(*, tables: bool, links: bool, notes: bool, live: bool) -> "MarkdownIt":
     from markdown_it import MarkdownIt
 
     parser = MarkdownIt("commonmark", {"html": False, "linkify": links, "breaks": True})
@@ -204,7 +212,7 @@ def _parser(*, tables: bool, links: bool, notes: bool) -> "MarkdownIt":
     formulas.formulas_enable(parser)
     markings.tasks_enable(parser)
     if notes:
-        markings.footnotes_enable(parser)
+        markings.footnotes_enable(parser, live=live)
     return parser
 
 
@@ -293,7 +301,7 @@ class LiveRenderer:
 
     def render(self, leads: Leads = directly) -> list[tuple[int, str]]:
         tail = self.text[self._tail_start :]
-        found = blocks(tail, leads, live=True)
+        found = blocks(tail, leads, live=True, before=self.text[: self._tail_start])
         changed = self._changes(self._index, found)
         if len(found) > 1:
             self._tail_start += sum(len(line) + 1 for line in tail.split("\n")[: found[-1].line])
@@ -305,8 +313,8 @@ class LiveRenderer:
         text = self.text
         limited = len(text) > MAX_HIGHLIGHT_CHARS or not (links_found(text) and tables_found(text))
         may_differ = (
-            "]:" in text or limited or not markup_found(text)
-        )  # definitions of links, and what is limited
+            any(sign in text for sign in ("]:", "[^")) or limited or not markup_found(text)
+        )  # definitions of links and footnotes, and what is limited
         return self._changes(0, blocks(text, leads)) if may_differ else []
 
     def relinked(self, leads: Leads) -> list[tuple[int, str]]:

@@ -98,6 +98,7 @@ class TurnRecord(RecordInput):
     usage: dict[str, Any] = Field(default_factory=dict)
     by_izzy: bool = False
     attached: bool = False
+    spoken: bool = False
     said: Exact = ""
     error_code: _Text64 = ""
     error_message: Exact = ""
@@ -159,7 +160,7 @@ PLAIN = {
     ),
     "turn": (
         *("position", "place", "state", "client_id", "model", "memories", "memory_tokens", "usage"),
-        *("by_izzy", "attached"),
+        *("by_izzy", "attached", "spoken"),
         *("said", "error_code", "error_message"),
     ),
     "message": (

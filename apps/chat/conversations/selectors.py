@@ -144,7 +144,7 @@ def shown_untrusted(user_id: UUID, conversation_id: UUID) -> bool:
 
 @prepared
 def memories_shown(user_id: UUID, conversation_id: UUID) -> QuerySet[Turn, list[dict[str, Any]]]:
-    """What was brought up beside each message of the conversation, newest first, where anything was."""
+    """The notes brought up beside each message of the conversation, newest first, where there were any."""
     turns = Turn.objects.owned_by(user_id).filter(conversation_id=conversation_id).exclude(memories=[])
     return turns.order_by("-position").values_list("memories", flat=True)
 

@@ -1,6 +1,7 @@
 """Writes of conversations themselves. One that is deleted is out of sight at once and gone slice by slice, so that nobody waits
 for a long one to be removed."""
 
+from collections.abc import Collection
 from datetime import timedelta
 from functools import partial
 from uuid import UUID
@@ -91,17 +92,20 @@ def conversation_change(
         changes |= {"title": named, "title_by_user": True}
     changes |= {"pinned": pinned} if pinned is not None else {}
     changes |= {"archived": archived} if archived is not None else {}
-    for name, value, most in (
-        ("model", model, MAX_MODEL),
-        ("instructions", instructions, MAX_INSTRUCTIONS),
-    ):
+    for name, value in (("model", model), ("instructions", instructions)):
         if value is not None:
-            changes[name] = clean_text(value, field=name, max_chars=most, allow_empty=True).strip()
+            changes[name] = clean_own(name, value)
     changes |= {"folder": folder} if folder is not None or unfile else {}
     for name, value in changes.items():
         setattr(conversation, name, value)
     conversation.save(update_fields=list(changes))
     return conversation
+
+
+def clean_own(name: str, value: object) -> str:
+    """The cleaned value of a field of a conversation's own, `model` or `instructions`. InvalidInput, TooLarge."""
+    most = {"model": MAX_MODEL, "instructions": MAX_INSTRUCTIONS}[name]
+    return clean_text(value, field=name, max_chars=most, allow_empty=True).strip()
 
 
 def conversation_delete(
@@ -124,15 +128,21 @@ def conversation_hide(*, user_id: UUID, conversation_id: object, memories: bool 
     """Deletes as `conversation_delete` does, but that its rows go only after UNDO_FOR: until then `conversation_restore` has
     it back, with the notes that were deleted with it. Nobody finds it meanwhile, nor its words by a search. Returns how many
     notes went with it."""
-    conversation = conversation_get(user_id, conversation_id)
-    now, gone = timezone.now(), 0
+    return conversations_hide(user_id=user_id, conversation_ids=[conversation_id], memories=memories)
+
+
+def conversations_hide(
+    *, user_id: UUID, conversation_ids: Collection[object], memories: bool = False
+) -> int:
+    """`conversation_hide` for several: all of them, or none where one is not there (NotFound)."""
+    until, gone = timezone.now() + UNDO_FOR, 0
     with transaction.atomic():
-        _hide(user_id, conversation.id, deleted_at=now + UNDO_FOR)
-        if memories:
-            gone = notes_delete_with(user_id=user_id, conversation_id=conversation.id)
-    rows = (
-        Message.objects.unscoped().filter(conversation_id=conversation.id, indexed=True).exclude(text="")
-    )
+        keys = sorted({conversation_get(user_id, key, lock=True).id for key in conversation_ids})
+        for key in keys:
+            _hide(user_id, key, deleted_at=until)
+            if memories:
+                gone += notes_delete_with(user_id=user_id, conversation_id=key)
+    rows = Message.objects.unscoped().filter(conversation_id__in=keys, indexed=True).exclude(text="")
     in_slices(partial(_unindex, user_id, rows))
     return gone
 
@@ -159,7 +169,7 @@ def conversation_restore(*, user_id: UUID, conversation_id: object) -> Conversat
 @transaction.atomic
 def _unindex(user_id: UUID, rows: QuerySet[Message]) -> bool:
     """Takes some of the messages out of search; whether there may be more."""
-    some = list(rows.order_by("position").values_list("id", flat=True)[:SLICE])
+    some = list(rows.order_by("conversation_id", "position").values_list("id", flat=True)[:SLICE])
     documents_remove(user_id=user_id, source=Source.CONVERSATION, source_ids=some)
     Message.objects.unscoped().filter(id__in=some).update(indexed=False)
     return len(some) == SLICE

@@ -111,7 +111,7 @@ class _Batch:
                 values["session"] = record.session or str(record.id)
                 values |= {"summary": "", "summary_until": 0, "last_seq": 0, "use_memory": True}
                 values |= {"pinned": False, "archived": False, "model": "", "instructions": ""}
-                values |= {"title": record.title or values["session"], "title_by_user": True}
+                values |= {"title": record.title or record.session, "title_by_user": True}
             number, session = 1, values["session"]
             while values["session"] and (values["channel"], values["session"]) in names:
                 number += 1

@@ -1,7 +1,6 @@
-"""Folders of conversations on pages: made, renamed, opened, deleted, and conversations moved into them, one or many."""
+"""Folders of conversations on pages: made, renamed, opened, deleted, and a conversation moved into one."""
 
 from typing import Any
-from uuid import UUID
 
 from django.contrib import messages
 from django.http import Http404, HttpResponse, JsonResponse
@@ -16,10 +15,9 @@ from apps.chat.conversations.services import conversation_change
 from apps.chat.models import Conversation, Folder
 from apps.chat.views import conversation_or_404
 from apps.core.errors import IzzyError, NotFound
-from apps.core.ids import parse_id
 
 NEW = "new"
-"""What a form says in place of a folder's id where one is to be made."""
+"""Stands in a form in place of a folder's id where one is to be made."""
 
 
 def folder_or_404(request: SignedInRequest, folder_id: str) -> Folder:
@@ -30,7 +28,7 @@ def folder_or_404(request: SignedInRequest, folder_id: str) -> Folder:
         raise Http404(error.message) from error
 
 
-def _asks(request: SignedInRequest, form: str, status: int = 200, **context: Any) -> HttpResponse:
+def asks(request: SignedInRequest, form: str, status: int = 200, **context: Any) -> HttpResponse:
     """A question: in the dialog of the page that asks for it, or on a page of its own."""
     whole = not request.headers.get("HX-Request")
     context |= {"nav": "conversations", "form": form, "whole": whole}
@@ -49,10 +47,10 @@ def _done(request: SignedInRequest, said: str, url: str, *, go: bool = True) -> 
 def _refused(request: SignedInRequest, error: IzzyError, form: str, **context: Any) -> HttpResponse:
     if request.headers.get("Accept") == "application/json":
         return JsonResponse({"message": error.message}, status=422)
-    return _asks(request, form, 422, problem=error.message, **context)
+    return asks(request, form, 422, problem=error.message, **context)
 
 
-def _list_url(folder: Folder | None = None) -> str:
+def list_url(folder: Folder | None = None) -> str:
     return reverse("chat:conversation-list") + (f"?folder={folder.pk}" if folder else "")
 
 
@@ -61,13 +59,13 @@ def folder_new(request: SignedInRequest) -> HttpResponse:
     """Asks for a name, and makes the folder."""
     form = "chat/folders/_name.html"
     if request.method == "GET":
-        return _asks(request, form)
+        return asks(request, form)
     name = request.POST.get("name", "")
     try:
         made = folders.folder_create(user_id=request.user.pk, name=name)
     except IzzyError as error:
         return _refused(request, error, form, name=name)
-    return _done(request, f"Made the folder “{made}”.", _list_url(made))
+    return _done(request, f"Made the folder “{made}”.", list_url(made))
 
 
 @require_http_methods(["GET", "POST"])
@@ -75,13 +73,13 @@ def folder_rename(request: SignedInRequest, folder_id: str) -> HttpResponse:
     """Asks for another name, and gives it."""
     folder, form = folder_or_404(request, folder_id), "chat/folders/_name.html"
     if request.method == "GET":
-        return _asks(request, form, folder=folder, name=folder.name)
+        return asks(request, form, folder=folder, name=folder.name)
     name = request.POST.get("name", "")
     try:
         folder = folders.folder_change(user_id=request.user.pk, folder_id=folder.pk, name=name)
     except IzzyError as error:
         return _refused(request, error, form, folder=folder, name=name)
-    return _done(request, f"The folder is called “{folder}” now.", _list_url(folder))
+    return _done(request, f"The folder is called “{folder}” now.", list_url(folder))
 
 
 @require_http_methods(["GET", "POST"])
@@ -90,14 +88,14 @@ def folder_delete(request: SignedInRequest, folder_id: str) -> HttpResponse:
     folder = folder_or_404(request, folder_id)
     if request.method == "GET":
         [counted] = folders.folders_counted(request.user.pk).filter(pk=folder.pk)
-        return _asks(request, "chat/folders/_delete.html", folder=counted)
+        return asks(request, "chat/folders/_delete.html", folder=counted)
     left = folders.folder_delete(user_id=request.user.pk, folder_id=folder.pk)
     where = (
         f" {left} conversation{pluralize(left)} stay{pluralize(left, 's,')} in your list."
         if left
         else ""
     )
-    return _done(request, f"Deleted the folder “{folder}”.{where}", _list_url())
+    return _done(request, f"Deleted the folder “{folder}”.{where}", list_url())
 
 
 @require_POST
@@ -123,48 +121,19 @@ def conversation_move(request: SignedInRequest, conversation_id: str) -> HttpRes
         "new": NEW,
     }
     if request.method == "GET":
-        return _asks(request, form, **context)
+        return asks(request, form, **context)
     try:
-        folder = _chosen(request)
+        folder = folder_chosen(request)
         conversation_change(
             user_id=user_id, conversation_id=found.pk, folder=folder, unfile=folder is None
         )
     except IzzyError as error:
         return _refused(request, error, form, **context)
     said = f"Moved “{found}” to “{folder}”." if folder else f"“{found}” is in no folder now."
-    return _done(request, said, _list_url(folder), go=False)
+    return _done(request, said, list_url(folder), go=False)
 
 
-@require_POST
-def conversations_bulk(request: SignedInRequest) -> HttpResponse:
-    """Moves or archives what is ticked, or brings it back: all of it or nothing."""
-    user_id, back = request.user.pk, request.POST.get("back", "")[:500]
-    try:
-        keys: list[UUID] = [parse_id(key) for key in request.POST.getlist("conversations")]
-        if not keys:
-            raise IzzyError("Tick some conversations first.")
-        wanted, many = request.POST.get("do", ""), f"{len(keys)} conversation{pluralize(len(keys))}"
-        if wanted == "move":
-            if not request.POST.get("folder"):
-                raise IzzyError("Choose a folder first.")
-            folder = None if request.POST["folder"] == "none" else _chosen(request)
-            folders.conversations_file(
-                user_id=user_id, conversation_ids=keys, folder_id=folder and folder.pk
-            )
-            said = f"Moved {many} to “{folder}”." if folder else f"Took {many} out of the folder."
-        elif wanted in {"archive", "restore"}:
-            archived = wanted == "archive"
-            folders.conversations_archive(user_id=user_id, conversation_ids=keys, archived=archived)
-            said = f"{'Archived' if archived else 'Brought back'} {many}."
-        else:
-            raise IzzyError("Choose what to do with the conversations.")
-        messages.success(request, said)
-    except IzzyError as error:
-        messages.error(request, error.message)
-    return redirect(f"{_list_url()}?{back}" if back else _list_url())
-
-
-def _chosen(request: SignedInRequest) -> Folder | None:
+def folder_chosen(request: SignedInRequest) -> Folder | None:
     """The folder that a form names, made where it is new; None for none. IzzyError as of `folder_create`, NotFound."""
     given = request.POST.get("folder", "")
     if given == NEW:

@@ -80,6 +80,7 @@ class Migration(migrations.Migration):
                 ('usage', models.JSONField(blank=True, default=dict)),
                 ('by_izzy', models.BooleanField(default=False)),
                 ('attached', models.BooleanField(default=False)),
+                ('spoken', models.BooleanField(default=False)),
                 ('said', models.TextField(blank=True, default='')),
                 ('attempt', models.PositiveSmallIntegerField(default=0)),
                 ('announced', models.BooleanField(default=False)),

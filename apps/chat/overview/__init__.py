@@ -1,1 +1,1 @@
-"""What a conversation is, at one look, and what holds in it alone."""
+"""A page about a conversation: its figures, and the settings that hold in it alone."""

@@ -10,12 +10,12 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from apps.accounts.access import SignedInRequest
-from apps.accounts.choices import offered
+from apps.accounts.choices import ANOTHER, offered
 from apps.accounts.selectors import preferences_for
 from apps.agent.model.client import model_for
 from apps.agent.models import ToolCall
 from apps.chat.conversations.selectors import messages_counted
-from apps.chat.conversations.services import MAX_INSTRUCTIONS, MAX_MODEL, conversation_change
+from apps.chat.conversations.services import MAX_INSTRUCTIONS, MAX_MODEL, clean_own, conversation_change
 from apps.chat.models import Conversation, Turn
 from apps.chat.views import conversation_or_404
 from apps.core.errors import IzzyError
@@ -30,14 +30,22 @@ def about(request: SignedInRequest, conversation_id: str) -> HttpResponse:
     """The page; a POST gives the conversation its own model and instructions."""
     found, user_id = conversation_or_404(request, conversation_id), request.user.pk
     given = {name: request.POST.get(name, getattr(found, name)) for name in ("model", "instructions")}
+    other = request.POST.get("other_model", "").strip()
     problem: dict[str, str] = {}
     if request.method == "POST":
         given["instructions"] = given["instructions"].replace("\r\n", "\n")
-        try:
-            conversation_change(user_id=user_id, conversation_id=found.pk, **given)
-        except IzzyError as error:
-            problem = {"field": str(error.extra.get("field", "")), "message": error.message}
-        else:
+        own = given | {"model": other if given["model"] == ANOTHER else given["model"]}
+        for name, value in own.items():
+            try:
+                clean_own(name, value)
+            except IzzyError as error:
+                problem[name] = error.message
+        if given["model"] == ANOTHER and not other:
+            problem["model"] = "Give the name of the model."
+        if "model" in problem:  # what was refused is there to be mended
+            given["model"], other = ANOTHER, own["model"]
+        if not problem:
+            conversation_change(user_id=user_id, conversation_id=found.pk, **own)
             messages.success(request, "Saved. It holds from your next message here on.")
             return redirect("chat:conversation-about", conversation_id=found.pk)
     notes = notes_from(user_id, found.pk)
@@ -45,9 +53,10 @@ def about(request: SignedInRequest, conversation_id: str) -> HttpResponse:
     context: dict[str, Any] = {
         "nav": "chat",
         "conversation": found,
-        "given": given,
+        "given": given | {"other_model": other},
+        "another": ANOTHER,
         "problem": problem,
-        "models": offered("models"),
+        "models": _models(found.model),
         "usual": preferences_for(user_id).model or model_for("chat"),
         "most": {"model": MAX_MODEL, "instructions": MAX_INSTRUCTIONS},
         "notes": notes[:NOTES_SHOWN],
@@ -57,6 +66,12 @@ def about(request: SignedInRequest, conversation_id: str) -> HttpResponse:
     return render(
         request, "chat/about.html", context | _figures(user_id, found), status=422 if problem else 200
     )
+
+
+def _models(own: str) -> list[tuple[str, str]]:
+    """Choices of a model: those that are known, and the one it has, whatever it is."""
+    known = [(value, label) for value, label in offered("models") if value]
+    return known if own in {"", *dict(known)} else [*known, (own, own)]
 
 
 def _figures(user_id: UUID, conversation: Conversation) -> dict[str, Any]:

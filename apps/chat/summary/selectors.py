@@ -242,7 +242,7 @@ def sent_turns(conversation: Conversation) -> list[SentTurn]:
     if unknown:
         rows = Message.objects.unscoped().filter(id__in=unknown)
         packed = dict(rows.values_list("id", "blocks"))
-        files = tokens_of(packed.values())
+        files = tokens_of(conversation.user_id, packed.values())
         for key, blocks in packed.items():
             size = estimate_tokens(blocks) + sum(files.get(each, 0) for each in ids_in(blocks))
             sizes[key] = _known[key, unknown[key]] = size

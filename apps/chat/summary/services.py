@@ -24,6 +24,7 @@ from apps.chat.summary.selectors import (
     compact_job_until,
     extract,
 )
+from apps.chat.titles import clean_title
 from apps.core.db.pool import in_db
 
 logger = logging.getLogger(__name__)
@@ -33,12 +34,6 @@ WORDS_PER_TOKEN = 0.6
 _SENTENCE = re.compile(r"[.!?…。！？]['\"”’)]*(?=\s|$)|\n")
 _under_way: set[UUID] = set()
 """The conversations that this process sums up in the background now; one summary at a time is enough."""
-TITLE_CHARS = 60
-_MARKUP = re.compile(r"[*_`#>\[\]]+|https?://\S+")
-_SENTENCE_END = re.compile(r"(?<=[.!?…])\s")
-_POLITE = re.compile(
-    r"^(hi|hey|hello|please|izzy|ok|okay|so|well|um|hallo|bitte)\b[\s,.!:]+", re.IGNORECASE
-)
 TITLE_TOKENS = 40
 TITLE_EXCERPT = 1500
 TITLE_PROMPT = (
@@ -168,27 +163,6 @@ def summary_cut(*, conversation: Conversation, position: int) -> None:
     """Takes the summary away where a message that it stands for is replaced. Call it inside a transaction."""
     if position <= conversation.summary_until:
         summary_forget(user_id=conversation.user_id, conversation_id=conversation.id)
-
-
-def heuristic_title(text: str) -> str:
-    """The first sentence with a word in it, without markup and greeting, cut at a word to 60 characters."""
-    plain = " ".join(_MARKUP.sub(" ", text).split())
-    sentences = [part for part in _SENTENCE_END.split(plain) if re.search(r"\w", part)]
-    title = sentences[0] if sentences else plain
-    shorter = _POLITE.sub("", title)
-    title = (shorter if len(shorter.split()) > 1 else title).rstrip(" .,;:!…")
-    if len(title) > TITLE_CHARS:
-        title = title[:TITLE_CHARS].rsplit(" ", 1)[0].rstrip(" .,;:") + "…"
-    return title[:1].upper() + title[1:] or "New conversation"
-
-
-def clean_title(text: str) -> str:
-    """A model's proposal as a title: one line, no quotes, at most 60 characters; "" when it is none."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    if not lines:
-        return ""
-    title = " ".join(_MARKUP.sub(" ", lines[0]).split()).removeprefix("Title:").strip(" \"'“”«».")
-    return title if 0 < len(title) <= TITLE_CHARS else ""
 
 
 async def conversation_title_make(turn_id: UUID) -> TitleMade | None:

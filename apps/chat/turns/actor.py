@@ -19,6 +19,7 @@ from apps.agent.turn.events import (
     MemoryContext,
     Question,
     Response,
+    SummingUp,
     TextDelta,
     TurnFailed,
     TurnResumed,
@@ -26,6 +27,8 @@ from apps.agent.turn.events import (
 )
 from apps.agent.turn.executor import ToolExecutor, executor_for
 from apps.agent.turn.loop import LoopState, TurnTaken, run_turn
+from apps.chat.attachments.blocks import expanded, references
+from apps.chat.attachments.tools import attachment_read, images_asked
 from apps.chat.conversations.handover import turn_capture, turn_index
 from apps.chat.conversations.selectors import taint_of
 from apps.chat.models import Conversation, MessageKind, Role, Turn, TurnStatus
@@ -46,7 +49,7 @@ from apps.chat.turns.queue import (
 )
 from apps.chat.turns.store import EventLog, TurnOutcome, message_append, stopped, turn_finish
 from apps.chat.turns.watch import TurnWatch, turn_watched
-from apps.core.db.pool import in_db, settled
+from apps.core.db.pool import in_db, shielded
 from apps.core.jobs.leases import LeaseLost
 
 logger = logging.getLogger(__name__)
@@ -81,12 +84,24 @@ class RunningTurn:
     async def save_assistant(self, blocks: list[dict[str, Any]], stop_reason: str, round: int) -> None:
         answer = partial(message_append, self.turn, role=Role.ASSISTANT, blocks=blocks, round=round)
         answer = partial(answer, stop_reason=stop_reason, seq=self.log.last_seq)
-        await settled(self.log.commit(answer))
+        await shielded(self.log.commit(answer))
 
-    async def save_tool_results(self, blocks: list[dict[str, Any]], round: int) -> None:
+    async def save_tool_results(
+        self, uses: list[dict[str, Any]], blocks: list[dict[str, Any]], round: int
+    ) -> list[dict[str, Any]]:
+        keys: list[UUID] = []
+        if any(use["name"] == attachment_read.name for use in uses):
+            turn = self.turn
+            keys = await in_db(images_asked, turn.user_id, turn.conversation_id, uses, blocks)
+            blocks = [*blocks, *references(keys)]
         results = partial(message_append, self.turn, role=Role.USER, blocks=blocks, round=round)
         results = partial(results, kind=MessageKind.TOOL_RESULTS, seq=self.log.last_seq)
-        await settled(self.log.commit(results))
+        await shielded(self.log.commit(results))
+        if not keys or self.loop is None:
+            return blocks
+        message = {"role": "user", "content": blocks}
+        [sent] = await in_db(expanded, self.turn.user_id, [message], self.loop.model)
+        return list(sent["content"])
 
     async def run(self) -> TurnOutcome:
         """Runs to the end. Cancellation and LeaseLost pass through; every other failure becomes an outcome."""
@@ -147,6 +162,7 @@ class RunningTurn:
 
     async def _shorter(self, loop: LoopState, need: Need) -> LoopState | None:
         """The turn's state once its conversation has been summed up; None where that made it no shorter."""
+        self.emit(SummingUp())
         if not await conversation_compact(loop.conversation_id, need):
             return None
         shorter = await in_db(turn_reload, self.turn_id)
@@ -246,10 +262,10 @@ class Actor:
         waits = partial(work_waits, self.conversation_id, running)
         async with self.log.lock:
             if running is None:
-                await settled(self.log.write(take, where=waits))
+                await shielded(self.log.write(take, where=waits))
                 return work
             # The turn goes on logging meanwhile: what was found is numbered after that.
-            await settled(in_db(lambda: take() if waits() else None))
+            await shielded(in_db(lambda: take() if waits() else None))
             for line in work.events:
                 self.log.emit(line)
             if work.events:
@@ -263,7 +279,7 @@ class Actor:
             outcome = await self._outcome(task, turn)
         finally:
             task.cancel()
-        await settled(self.log.commit(partial(turn_finish, outcome, self.log.last_seq)))
+        await shielded(self.log.commit(partial(turn_finish, outcome, self.log.last_seq)))
         watch.ended(outcome.state)
         # The answer stands, whatever is wrong with search or memory: sweeps find what was not indexed or handed over.
         for follow_up in (turn_index, turn_capture):

@@ -29,7 +29,7 @@ BECAME = {
     Kind.CHANGE: " has been changed as you had requested",
     Kind.REPAIR: ", which had failed, has been repaired",
 }
-NO_NEED = "The build of cap_{name} has ended. What follows has been told to the user."
+NO_NEED = "The build of cap_{name} has ended. What follows has been reported to the user."
 
 
 def build_announce(build: Build) -> None:

@@ -69,6 +69,7 @@ def turn_prepare(turn_id: UUID) -> Prepared:
                 time_zone=preferences.time_zone,
                 memories=surfaced.text,
                 capabilities=capability_hints(turn.conversation, preferences, message.text),
+                spoken=turn.spoken and preferences.speech_short,
             )
             message.blocks = canonical_json([block, *json.loads(message.blocks)])
             update_all(Message, ("blocks",), [(message.pk, [message.blocks])])

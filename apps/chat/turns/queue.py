@@ -80,8 +80,8 @@ def work_next(conversation_id: UUID, running: UUID | None) -> Work:
     turns = _turns_with_news(conversation_id)
     work = Work(events=[_line(turn) for turn in turns if not turn.announced])
     work.events += build_events(conversation_id)
-    told = [(turn.id, [True, False]) for turn in turns if not turn.announced]
-    update_all(Turn, ("announced", "chosen"), told)
+    announced = [(turn.id, [True, False]) for turn in turns if not turn.announced]
+    update_all(Turn, ("announced", "chosen"), announced)
     if running is not None:
         work.stop = any(turn.id == running and turn.stop_requested for turn in turns)
         return work
@@ -93,7 +93,7 @@ def work_next(conversation_id: UUID, running: UUID | None) -> Work:
 
 
 def _line(turn: Turn) -> LoggedEvent:
-    """What is to be said of a turn that has news."""
+    """The events to send of a turn that has news."""
     if turn.state == TurnStatus.QUEUED:
         return queued_line(turn)
     if turn.chosen:

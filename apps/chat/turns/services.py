@@ -23,7 +23,7 @@ from apps.chat.attachments.services import attachments_take
 from apps.chat.conversations.selectors import conversation_get
 from apps.chat.conversations.services import conversation_create
 from apps.chat.models import Conversation, Message, MessageKind, Role, Turn, TurnStatus
-from apps.chat.summary.services import heuristic_title
+from apps.chat.titles import heuristic_title
 from apps.chat.turns.branches import turn_replace
 from apps.chat.turns.store import position_next
 from apps.core.db.prepared import prepared
@@ -59,10 +59,12 @@ def message_send(
     replaces: object = None,
     use_memory: bool | None = None,
     attachments: object = None,
+    spoken: bool = False,
 ) -> Sent:
     """Stores the user's message with a queued turn, in a new conversation where none is named; `use_memory=None` is as preferred.
     With `replaces`, the id of a message of theirs, it takes the place of that one and all after it, which stay as a version.
     `attachments` are ids of files that stand beside it; None are those of the replaced message. With some the text may be empty.
+    `spoken` says that the user said it aloud: where they prefer so, the model is asked for an answer to listen to.
 
     `client_id` is the client's own name for the message. InvalidInput or TooLarge (100,000 characters) for the text, NotFound for
     the conversation or the replaced message, Conflict `turn_running` when something is replaced while a turn is queued or
@@ -92,7 +94,7 @@ def message_send(
         files = had
         if attachments is not None:
             files = attachments_take(user_id, place, attachments, had=had)
-        return _turn_create(place, name, words or LOOK[len(files) > 1], replaced, files)
+        return _turn_create(place, name, words or LOOK[len(files) > 1], replaced, files, spoken=spoken)
 
     return _once(user_id, name, store)
 
@@ -107,7 +109,9 @@ def turn_retry(*, user_id: UUID, conversation_id: object, client_id: object = ""
         newest = _own_messages(conversation).last()
         if newest is None:
             raise Conflict("There is no message to send again.", code="nothing_to_retry")
-        return _turn_create(conversation, name, newest.text, newest, ids_in(newest.blocks))
+        spoken = newest.turn is not None and newest.turn.spoken
+        files = ids_in(newest.blocks)
+        return _turn_create(conversation, name, newest.text, newest, files, spoken=spoken)
 
     return _once(user_id, name, store)
 
@@ -229,6 +233,8 @@ def _turn_create(
     text: str,
     replaced: Message | None,
     files: Sequence[UUID],
+    *,
+    spoken: bool,
 ) -> Sent:
     """A queued turn with the user's message and the files beside it, in place of `replaced` and all after it."""
     turn = Turn(
@@ -237,6 +243,7 @@ def _turn_create(
         position=position_next(conversation.id),
         client_id=client_id,
         attached=bool(files),
+        spoken=spoken,
     )
     insert_all([turn])
     if replaced is not None:

@@ -284,7 +284,7 @@ class EventLog:
 
     async def commit(self, change: Change) -> None:
         """Makes a change of rows together with everything emitted so far, then sends on the events of the change. Await it
-        `settled`: a change under way is not called back."""
+        `shielded`: a change under way is not called back."""
         async with self.lock:
             await self.write(change)
 

@@ -1,4 +1,4 @@
-"""What a turn leaves behind for those who run Izzy: its figures, and a line of the log when it has ended."""
+"""A turn's figures and its line in the log, for those who run Izzy."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

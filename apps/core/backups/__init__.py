@@ -23,7 +23,7 @@ CACHES = ("sandbox", "metrics")
 
 
 class BackupFailed(Exception):
-    """What is wrong, in a sentence for the person who runs Izzy."""
+    """A problem, in a sentence for the person who runs Izzy."""
 
 
 NamedFiles = Callable[[], Iterable[tuple[str, str]]]

@@ -82,7 +82,7 @@ def rows_and_files_copy(folder: Path) -> list[str]:
 
 
 class _Files:
-    """What `folder` has by now of the files that rows name."""
+    """The files that rows name and `folder` has by now."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -1,4 +1,4 @@
-"""What one process of all hosts does at a time."""
+"""Work that one process of all hosts does at a time."""
 
 import fcntl
 import hashlib

@@ -44,7 +44,7 @@ async def in_db(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) 
     return await run(partial(function, *args, **kwargs))
 
 
-async def settled(work: Awaitable[T]) -> T:
+async def shielded(work: Awaitable[T]) -> T:
     """Awaits `work` to its end even when cancelled meanwhile: a transaction under way cannot be called back."""
     task = asyncio.ensure_future(work)
     try:

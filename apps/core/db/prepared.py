@@ -118,7 +118,7 @@ def prepared_update(
 
 
 def _known() -> dict[Any, Any]:
-    """What is compiled already for this thread's connection: a statement holds the arguments of the call that runs."""
+    """The statement compiled for this thread's connection, if any: a statement holds the arguments of the call that runs."""
     known: dict[Any, Any] = vars(connections[DEFAULT_DB_ALIAS]).setdefault("prepared", {})
     return known
 

@@ -23,17 +23,18 @@ WAIT_SECONDS = 0.05
 
 
 def repeated(work: Callable[[], T]) -> T:
-    """What `work` gives, which is called again after a collision or a broken connection as long as it has committed nothing;
+    """The result of `work`, which is called again after a collision or a broken connection as long as it has committed nothing;
     what it raises in the end. Synchronous."""
     if connection.vendor == "sqlite" or connection.in_atomic_block:
         return work()
     database = cast("Any", connection)
     for tried in range(1, TRIES):
-        before = database.commits
+        before, losses = database.commits, database.losses
         try:
             return work()
         except (DatabaseError, InterfaceError) as error:
-            lost = database.is_lost()
+            # Django replaces one that breaks within a block of a transaction by itself.
+            lost = database.is_lost() or database.losses != losses
             if database.commits != before or not (lost or sqlstate(error) in COLLISIONS):
                 raise
             RETRIES.add("lost connection" if lost else "collision")

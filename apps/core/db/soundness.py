@@ -18,7 +18,7 @@ class Damage(NamedTuple):
 
 
 def damages() -> Iterator[Damage]:
-    """What SQLite finds wrong with its file, MAX_REPORTS at most; nothing where the engine keeps watch by itself."""
+    """SQLite's findings about its file, MAX_REPORTS at most; nothing where the engine keeps watch by itself."""
     if connection.vendor != "sqlite":
         return
     with connection.cursor() as cursor:

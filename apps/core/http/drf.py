@@ -24,17 +24,17 @@ from apps.core.text import strict_loads, unstorable
 logger = logging.getLogger(__name__)
 
 
-def parse_json(body: bytes) -> Any:
-    """The value of a request's body. Raises InvalidInput (`malformed_json`, `invalid_text`) for anything but JSON in
-    UTF-8 nested at most about 1,000 deep, free of NUL, lone surrogates, NaN and infinities."""
+def parse_json(body: bytes, what: str = "body") -> Any:
+    """The value of a request's body; errors call it `what`. Raises InvalidInput (`malformed_json`, `invalid_text`) for anything
+    but JSON in UTF-8 nested at most about 1,000 deep, free of NUL, lone surrogates, NaN and infinities."""
     try:
         data = strict_loads(body.decode("utf-8"))
     except RecursionError as error:
         raise InvalidInput("The JSON is nested too deeply.", code="malformed_json") from error
     except ValueError as error:
-        raise InvalidInput(f"The body is not valid JSON: {error}", code="malformed_json") from error
-    if what := unstorable(data, body):
-        raise InvalidInput(f"The body contains {what}.", code="invalid_text")
+        raise InvalidInput(f"The {what} is not valid JSON: {error}", code="malformed_json") from error
+    if found := unstorable(data, body):
+        raise InvalidInput(f"The {what} contains {found}.", code="invalid_text")
     return data
 
 

@@ -1,4 +1,4 @@
-"""What every request leaves behind: an id for the log's lines and its answer, figures, a span. Outermost of the ASGI applications."""
+"""Gives every request an id for the log's lines and its answer, figures, a span. Outermost of the ASGI applications."""
 
 import re
 import secrets

@@ -35,6 +35,8 @@ CLOSE_RESTART = 1012
 REQUESTS_SECONDS = 1.0
 """So long ordinary requests have to end, once the turns have; streams may have no end."""
 CLOSING_SECONDS = 0.1
+KILLING_SECONDS = 15.0
+"""So long the applications have to end that are cancelled; turns under way need up to ten."""
 DRAIN = "drain"
 HEALTH = {
     "type": "http",
@@ -187,7 +189,7 @@ class Factory(HTTPFactory):  # type: ignore[misc]  # daphne has no types
 
 
 class WebServer(daphne.server.Server):  # type: ignore[misc]  # daphne has no types
-    """Daphne's server with such requests; a websocket frame over the limit is told so (1009) before it is closed.
+    """Daphne's server with such requests; a websocket frame over the limit gets the code 1009 before it is closed.
 
     It listens at its endpoints, or where there is one on `listener`, and then at the path `inner` for the processes that share it.
     `beat` is called every `beat_seconds` for as long as requests are answered. SIGTERM and SIGINT end it in order: it takes up no connection, `drains` let what was begun come to its end
@@ -297,8 +299,9 @@ class WebServer(daphne.server.Server):  # type: ignore[misc]  # daphne has no ty
         super().listen_error(failure)
 
     def kill_all_applications(self) -> Any:
-        """Requests still on their way in have no application, which daphne does not expect."""
+        """Requests still on their way in have no application, which daphne does not expect. Those that wait for a database that is out
+        of reach do not end when they are asked to."""
         for protocol, details in list(self.connections.items()):
             if "application_instance" not in details:
                 del self.connections[protocol]
-        return super().kill_all_applications()
+        return super().kill_all_applications().addTimeout(KILLING_SECONDS, daphne.server.reactor)

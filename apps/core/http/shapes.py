@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import MAXYEAR, MINYEAR, UTC, datetime
 from functools import partial
 from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar, cast
 from uuid import UUID
@@ -27,6 +27,7 @@ from apps.core.text import clean_text
 
 Row = TypeVar("Row")
 
+OUT_OF_RANGE = "{} is out of range: give a year from 2 to 9998."
 WRONG_TYPE = frozenset({"missing", "string_type", "bool_type", "list_type", "dict_type", "model_type"})
 """Problems that pydantic finds and that are answered by `wrong_type`; a value that is wrong is `invalid_input`."""
 
@@ -173,18 +174,24 @@ def text(max_chars: int, *, allow_empty: bool = False) -> Checked:
 
 
 def clean_time(value: object, *, field: str) -> datetime:
-    """An aware time in UTC from a datetime or an ISO 8601 text; a time or date without zone is UTC."""
+    """An aware time in UTC from a datetime or an ISO 8601 text; a time or date without zone is UTC.
+
+    Not of the calendar's first or last year: in some time zone it would be none.
+    """
     try:
         if not isinstance(value, datetime):
             if not isinstance(value, str) or len(value) > 64:
                 raise ValueError
             value = parse_datetime(value.strip()) or datetime.fromisoformat(value.strip())
-        return (value if value.tzinfo else value.replace(tzinfo=UTC)).astimezone(UTC)
+        found = (value if value.tzinfo else value.replace(tzinfo=UTC)).astimezone(UTC)
     except ValueError:
         message = f"{field} must be a time in ISO 8601, such as 2026-05-01T12:00:00Z."
         raise InvalidInput(message, field=field) from None
     except OverflowError:
-        raise InvalidInput(f"{field} is out of range.", field=field) from None
+        raise InvalidInput(OUT_OF_RANGE.format(field), field=field) from None
+    if found.year in {MINYEAR, MAXYEAR}:
+        raise InvalidInput(OUT_OF_RANGE.format(field), field=field)
+    return found
 
 
 def _time_in_address(value: str, *, field: str) -> datetime:

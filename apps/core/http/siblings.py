@@ -32,7 +32,7 @@ def join(data: Path) -> str:
 
 
 def own_name() -> str:
-    """What the others call this process; "" where it has its port for itself."""
+    """This process's name among the others; "" where it has its port for itself."""
     return str(os.getpid()) if _folder else ""
 
 
@@ -75,10 +75,10 @@ async def _relay(
     try:
         answer = await _client(name).send(request, stream=True)
         try:
-            told = [pair for pair in answer.headers.raw if pair[0].lower() not in OF_A_CONNECTION]
+            headers = [pair for pair in answer.headers.raw if pair[0].lower() not in OF_A_CONNECTION]
             started = True
             passed_on()
-            start = {"type": "http.response.start", "status": answer.status_code, "headers": told}
+            start = {"type": "http.response.start", "status": answer.status_code, "headers": headers}
             await send(start)
             async for piece in answer.aiter_raw():
                 await send({"type": "http.response.body", "body": piece, "more_body": True})

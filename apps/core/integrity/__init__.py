@@ -1,4 +1,4 @@
-"""What must hold between rows, files and the search index, and how it is restored: each app registers its checks.
+"""Checks that rows, files and the search index fit together, and repairs: each app registers its checks.
 
 A check only reads. Its findings are looked for twice, some time apart, so that what a process is just changing is none. What
 can be made anew from the rows is repaired on request; what a user wrote is never removed.

@@ -22,7 +22,7 @@ AHEAD = 4 * LEASE
 
 
 def file_find(user_id: UUID | None) -> Iterator[Finding]:
-    """What the engine finds wrong with its own file."""
+    """The engine's findings about its own file."""
     if user_id is not None:
         return
     for damage in _damages():

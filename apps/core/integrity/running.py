@@ -53,7 +53,7 @@ def examine(
     fix: bool = False,
     progress: Callable[[str], None] = lambda name: None,
 ) -> Iterator[Outcome]:
-    """What is wrong with one user's data, or with everything; with `fix` repaired where that is possible.
+    """The findings about one user's data, or about everything; with `fix` repaired where that is possible.
 
     `progress` hears the name of each check as it begins. Raises DatabaseError where the database does not answer; one that is
     damaged is a finding.

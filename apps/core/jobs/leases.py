@@ -16,7 +16,7 @@ from django.db import DatabaseError, models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from apps.core.db.pool import in_db, settled
+from apps.core.db.pool import in_db, shielded
 from apps.core.db.prepared import Prepared, PreparedUpdate
 from apps.core.db.writing import claim
 
@@ -116,7 +116,7 @@ class Leased(models.Model):
             await asyncio.sleep(EXTEND_SECONDS)
             try:
                 # to its end: no extension may arrive after the block was left
-                await settled(in_db(cls.lease_extend, key, runner))
+                await shielded(in_db(cls.lease_extend, key, runner))
             except LeaseLost:
                 return
             except DatabaseError as error:  # a busy database: there is time for another try

@@ -275,7 +275,7 @@ class Supervisor:
 
     def watch(self, *, until: Callable[[], bool] = lambda: False) -> bool:
         """Restart what dies, and what has to be ended since it no longer answers, until `until` holds (True) or the
-        supervisor was told to stop (False)."""
+        supervisor was asked to stop (False)."""
         while not self._stopping:
             if until():
                 return True

@@ -53,7 +53,7 @@ class Figure:
             child.observe(value)
 
     def set(self, value: float, *labels: str) -> None:
-        """What a gauge stands at in this process."""
+        """A gauge's value in this process."""
         if (child := self._child(labels)) is not None:
             child.set(value)
 

@@ -1,4 +1,4 @@
-"""What `/metrics` answers: the figures of all processes of this machine, and those of the instance's rows."""
+"""The answer of `/metrics`: the figures of all processes of this machine, and those of the instance's rows."""
 
 import logging
 import shutil

@@ -208,7 +208,7 @@ PLACES = (
 WORDLESS = frozenset(
     _columns("""
         accounts.apitoken digest hint scopes
-        accounts.preferences language model time_zone
+        accounts.preferences language model speech_language time_zone
         accounts.secret ciphertext
         accounts.signinattempt address_hash name_hash
         accounts.user email first_name last_name password username

@@ -1,6 +1,7 @@
 """Times as people write them, in the time zone of whoever looks."""
 
 from datetime import date, datetime, timedelta
+from functools import lru_cache
 
 from django import template
 from django.utils import timezone
@@ -9,15 +10,6 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 register = template.Library()
-
-MINUTE, HOUR, DAY = 60, 3_600, 86_400
-# Up to so many seconds an age is told in these units.
-AGES = (
-    (HOUR, MINUTE, "minute"),
-    (DAY, HOUR, "hour"),
-    (7 * DAY, DAY, "day"),
-    (28 * DAY, 7 * DAY, "week"),
-)
 
 
 @register.filter
@@ -47,29 +39,18 @@ def on_day(value: datetime | None) -> SafeString | str:
     return _element(value, day(value)) if value is not None else ""
 
 
-@register.filter
-def ago(value: datetime | None) -> SafeString | str:
-    """How long ago in its largest unit, from "just now" to "2 weeks ago", as such a `<time>`; older: the day."""
-    return _element(value, _ago(value)) if value is not None else ""
-
-
-def _ago(value: datetime) -> str:
-    seconds = (timezone.now() - value).total_seconds()
-    if seconds < MINUTE:
-        return "just now"
-    for limit, unit, name in AGES:
-        if seconds < limit:
-            count = int(seconds // unit)
-            return f"{count} {name}{'' if count == 1 else 's'} ago"
-    return day(value)
-
-
 def _element(value: datetime, words: str) -> SafeString:
     local = timezone.localtime(value)
-    whole = date_format(local, "l j F Y, H:i:s")
+    whole = f"{formatted(local.date(), 'l j F Y')}, {local:%H:%M:%S}"
     return format_html(
         '<time datetime="{}" title="{}">{}</time>', local.isoformat("T", "seconds"), whole, words
     )
+
+
+@lru_cache(maxsize=1_000)
+def formatted(day: date, form: str) -> str:
+    """A date in one of Django's formats. That takes a tenth of a millisecond, and a page has dozens: they are kept."""
+    return date_format(day, form)
 
 
 def _day(day: date, today: date) -> str:
@@ -77,4 +58,4 @@ def _day(day: date, today: date) -> str:
         return "today"
     if day == today - timedelta(days=1):
         return "yesterday"
-    return date_format(day, "j F" if day.year == today.year else "j F Y")
+    return formatted(day, "j F" if day.year == today.year else "j F Y")

@@ -34,8 +34,8 @@ class Refused(Exception):
     id: Any = None
 
     async def answer(self, send: Any) -> None:
-        told = {"code": INVALID_REQUEST, "message": self.error.message, "data": self.error.to_json()}
-        body = json.dumps({"jsonrpc": "2.0", "id": self.id, "error": told}, default=str).encode()
+        error = {"code": INVALID_REQUEST, "message": self.error.message, "data": self.error.to_json()}
+        body = json.dumps({"jsonrpc": "2.0", "id": self.id, "error": error}, default=str).encode()
         length = (b"content-length", str(len(body)).encode())
         headers = [(b"content-type", b"application/json"), length, *self.headers]
         await send({"type": "http.response.start", "status": self.error.status, "headers": headers})

@@ -173,7 +173,7 @@ def _unreadable(arguments: dict[str, Any]) -> ToolOutcome | None:
     try:
         if depth_of(arguments) > MAX_INPUT_DEPTH:
             raise InvalidInput(f"The input is nested more than {MAX_INPUT_DEPTH} levels deep.")
-        parse_json(json.dumps(arguments).encode())
+        parse_json(json.dumps(arguments).encode(), "input")
     except InvalidInput as error:
         return ToolOutcome(f"{error.message} Nothing was run.", "invalid_input")
     return None

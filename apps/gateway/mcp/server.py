@@ -153,12 +153,12 @@ class Handlers:
         queue: Queue[ServerEvent] = Queue()
         with holding as ended:
             ending = create_task(ended.wait())
-            telling = create_task(_tell(context, queue))
+            reporting = create_task(_report(context, queue))
             try:
                 async with changes().heard(caller.user_id, queue.put_nowait):
-                    await wait({telling, ending}, return_when=FIRST_COMPLETED)
+                    await wait({reporting, ending}, return_when=FIRST_COMPLETED)
             finally:
-                telling.cancel()
+                reporting.cancel()
                 ending.cancel()
                 self.session_over(context, ended.is_set())
 
@@ -168,7 +168,7 @@ async def _publish(bus: InMemorySubscriptionBus, queue: Queue[ServerEvent]) -> N
         await bus.publish(await queue.get())
 
 
-async def _tell(context: Context, queue: Queue[ServerEvent]) -> None:
+async def _report(context: Context, queue: Queue[ServerEvent]) -> None:
     while True:
         event = await queue.get()
         if isinstance(event, ToolsListChanged):

@@ -172,7 +172,7 @@ def _decoder(encoding: str) -> Any:
         case "" | "identity":
             return _Plain()
         case "gzip" | "x-gzip" | "deflate":
-            return zlib.decompressobj(zlib.MAX_WBITS | 32)  # either, told by its header
+            return zlib.decompressobj(zlib.MAX_WBITS | 32)  # either, by its header
     return None
 
 

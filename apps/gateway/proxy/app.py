@@ -33,6 +33,8 @@ MEMORY_SECONDS = 0.150
 """Looking for notes may take so long; after that the request goes on without."""
 STORE_SECONDS = 0.050
 """A turn is stored so soon, whether the upstream answers or not: the request may be sent again."""
+OUT_SECONDS = 0.002
+"""An answer's first byte is on its way to the client by then: another thread that begins before holds it up."""
 
 _afterwards: dict[UUID, dict[asyncio.Task[None], UUID | None]] = {}
 """By user, what is still being stored of their answers, and in which session: who asks in another one is to find it."""
@@ -126,13 +128,11 @@ class _Exchange:
 
     async def _answer(self, incoming: Incoming) -> None:
         try:
-            prepared = await in_db(prepare, incoming)
+            prepared, block = await _looked(incoming)
             body = incoming.body
             plan = prepared.plan
             storing = None
             if plan is not None:
-                with writing_for(prepared.token.user_id):
-                    block = await _block(plan)
                 texts = dict(plan.stored)
                 if block is not None and block.text and plan.place not in texts:
                     texts[plan.place] = block.text
@@ -168,8 +168,8 @@ class _Exchange:
                 async for data in response.aiter_raw():
                     if first_byte is None:
                         first_byte = self._elapsed()
+                        asyncio.get_running_loop().call_later(OUT_SECONDS, self.answers.set)
                     await self.send({"type": "http.response.body", "body": data, "more_body": True})
-                    self.answers.set()
                     if answer is not None:
                         answer.feed(data)
             self.answers.set()
@@ -216,14 +216,65 @@ def _answered(response: httpx.Response) -> list[tuple[bytes, bytes]]:
     return [(name, value) for name, value in pairs if name not in NOT_ANSWERED | named]
 
 
-async def _block(plan: Plan) -> Block | None:
-    """The block to add; None where nothing was looked for, or not in time."""
-    if not plan.wants_block:
-        return None
+@dataclass(slots=True)
+class _Look:
+    """What is known of a request while its block is looked for, in another thread; `begun` is when that began."""
+
+    prepared: Prepared | None = None
+    begun: float = 0.0
+    waits: bool = False  # for what was said in the user's other sessions
+
+
+async def _looked(incoming: Incoming) -> tuple[Prepared, Block | None]:
+    """The request, and the block to add; None where nothing was looked for, or not in time."""
+    look = _Look()
+    loop = asyncio.get_running_loop()
+    task = asyncio.create_task(in_db(_look_up, look, incoming, loop))
     try:
-        await _settled(plan)
-        async with asyncio.timeout(MEMORY_SECONDS):
-            return await in_db(new_block, plan)
+        # The thread wakes nobody when it is done with the first of both: each time costs the request a part of a millisecond.
+        while not task.done():
+            left = look.begun + MEMORY_SECONDS - time.monotonic() if look.prepared else MEMORY_SECONDS
+            if left <= 0:
+                break
+            await asyncio.wait({task}, timeout=left)
+    finally:
+        task.cancel()
+    if not task.done() and look.prepared is not None:
+        logger.warning("memory took too long: a request passes without a new block")
+        return look.prepared, None
+    prepared, block = await task
+    if look.waits and prepared.plan is not None:
+        block = await _block(prepared.plan)
+    return prepared, block
+
+
+def _look_up(
+    look: _Look, incoming: Incoming, loop: asyncio.AbstractEventLoop
+) -> tuple[Prepared, Block | None]:
+    ready = prepare(incoming)
+    look.begun, look.prepared = time.monotonic(), ready
+    plan = ready.plan
+    if plan is None or not plan.wants_block:
+        return ready, None
+    if _others(plan, loop):
+        look.waits = True
+        return ready, None
+    with writing_for(ready.token.user_id):
+        try:
+            return ready, new_block(plan)
+        except Exception:
+            logger.exception("a request passes without a new block of memory")
+            return ready, None
+
+
+async def _block(plan: Plan) -> Block | None:
+    """The same block, once what was said in the user's other sessions is stored, or after a moment."""
+    try:
+        if others := _others(plan, asyncio.get_running_loop()):
+            await asyncio.wait(others, timeout=MEMORY_SECONDS)
+        with writing_for(plan.token.user_id):
+            async with asyncio.timeout(MEMORY_SECONDS):
+                return await in_db(new_block, plan)
     except TimeoutError:
         logger.warning("memory took too long: a request passes without a new block")
     except Exception:
@@ -231,17 +282,15 @@ async def _block(plan: Plan) -> Block | None:
     return None
 
 
-async def _settled(plan: Plan) -> None:
-    """Waits a moment until what was said in the user's other sessions is stored."""
-    loop, own = asyncio.get_running_loop(), plan.session.pk if plan.session else None
-    tasks = _afterwards.get(plan.token.user_id, {})
-    others = {
+def _others(plan: Plan, loop: asyncio.AbstractEventLoop) -> "set[asyncio.Task[None]]":
+    """What is still being stored of the user's other sessions."""
+    own = plan.session.pk if plan.session else None
+    tasks = list(_afterwards.get(plan.token.user_id, {}).items())
+    return {
         task
-        for task, session_id in tasks.items()
+        for task, session_id in tasks
         if task.get_loop() is loop and (own is None or session_id != own)
     }
-    if others:
-        await asyncio.wait(others, timeout=MEMORY_SECONDS)
 
 
 async def _stored(plan: Plan, block: Block | None, *, after: asyncio.Event) -> None:

@@ -15,6 +15,7 @@ from apps.memory.notes import selectors
 from apps.memory.notes.fields import MAX_CONTENT_CHARS
 from apps.memory.notes.joining import contradiction_resolve
 from apps.memory.notes.review import (
+    note_approve,
     review_accept,
     review_decide,
     review_merge,
@@ -136,6 +137,16 @@ class AcceptView(NotesView):
         note = review_accept(
             user_id=self.user_id, memory_id=memory_id, content=content, change=self.change
         )
+        return self.note(note.pk)
+
+
+class ApproveView(NotesView):
+    """Yes to one that is in use already."""
+
+    @operation("memories_approve", answer=MemoryOutput)
+    def post(self, request: Request, memory_id: UUID) -> Memory:
+        """Say yes to an untrusted note, whether it waits or is in use: it counts as reviewed, and its trust stays."""
+        note = note_approve(user_id=self.user_id, memory_id=memory_id, change=self.change)
         return self.note(note.pk)
 
 

@@ -53,7 +53,7 @@ class Trust(models.TextChoices):
     """Whose words a note repeats; never rises when notes are merged or summarised."""
 
     USER = "user", "Your words"
-    ASSISTANT = "assistant", "Izzy's words"
+    ASSISTANT = "assistant", "Izzy’s words"
     UNTRUSTED = "untrusted", "Untrusted"
 
 

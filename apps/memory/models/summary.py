@@ -1,4 +1,4 @@
-"""What the worker has counted of a user's memory, so that no page counts it."""
+"""Figures of a user's memory that the worker has counted, so that no page counts it."""
 
 from django.conf import settings
 from django.db import models

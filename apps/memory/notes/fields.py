@@ -27,7 +27,7 @@ def clean_tag(value: object) -> str:
     return " ".join(clean_text(value, field="tags", max_chars=MAX_TAG_CHARS).split())
 
 
-def _tags(value: object, *, field: str) -> list[str]:
+def clean_tags(value: object, *, field: str = "tags") -> list[str]:
     """Tags in the order given, each once whatever its case."""
     if not isinstance(value, list | tuple):
         raise InvalidInput("tags must be a list of texts.", code="wrong_type", field=field)
@@ -47,7 +47,7 @@ def clean_category(value: object, *, field: str = "category") -> str:
 
 
 TAG = {"type": "string", "minLength": 1, "maxLength": MAX_TAG_CHARS, "pattern": r"\S"}
-TAGS = Checked(_tags, {"type": "array", "items": TAG, "maxItems": MAX_TAGS})
+TAGS = Checked(clean_tags, {"type": "array", "items": TAG, "maxItems": MAX_TAGS})
 OCCASION = {"type": "string", "minLength": 1, "maxLength": MAX_OCCASION_CHARS, "pattern": r"\S"}
 OCCASIONS = Checked(
     clean_occasions,

@@ -1,4 +1,4 @@
-"""Several notes at once: links, one in the place of another, one made of many, contradictions settled."""
+"""Several notes at once: links, one in the place of another, one made of many, contradictions resolved."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime

@@ -9,7 +9,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from apps.core.errors import Conflict, InvalidInput, IzzyError
-from apps.memory.models import Action, Memory, Proposal, Status, Trust
+from apps.memory.models import Action, Memory, Proposal, ReviewReason, Status, Trust
 from apps.memory.notes.selectors import memory_get, open_contradictions, with_present_priority
 from apps.memory.trust import least_trust
 
@@ -31,7 +31,7 @@ def review_queue(user_id: UUID) -> QuerySet[Memory]:
 
 
 def waiting_count(user_id: UUID) -> int:
-    """How many things wait for the user's word: notes, and contradictions to be settled."""
+    """How many things wait for the user's word: notes, and contradictions to be resolved."""
     notes = Memory.objects.for_user(user_id).filter(status=Status.PENDING)
     return notes.count() + open_contradictions(user_id).count()
 
@@ -82,6 +82,21 @@ def review_accept(
     }
     action = Action.MERGED if note.proposed_action == Proposal.MERGE else Action.UPDATED
     return _take_in(target, note, values, action, change)
+
+
+@transaction.atomic
+def note_approve(*, user_id: UUID, memory_id: UUID, change: Change = BY_USER) -> Memory:
+    """Say yes to an untrusted note that never waited: it counts as reviewed, and its trust stays. One that is waiting is accepted.
+
+    Raises NotFound for an unknown note and Conflict `nothing_to_approve` for one that carries no mark.
+    """
+    note = memory_get(user_id, memory_id, lock=True)
+    if note.status == Status.PENDING:
+        return review_accept(user_id=user_id, memory_id=memory_id, change=change)
+    if not note.unapproved:
+        raise Conflict("There is nothing to approve in this note.", code="nothing_to_approve")
+    change_apply(note, {"review_reason": ReviewReason.UNTRUSTED}, Action.ACCEPTED, change)
+    return note
 
 
 @transaction.atomic

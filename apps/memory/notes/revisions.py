@@ -44,7 +44,7 @@ BY_PROGRAM = Change(actor=Origin.MCP, trust=Trust.ASSISTANT)
 
 _PLAIN = (
     *("tier", "kind", "importance", "tags", "category", "status", "decay_rate", "trust"),
-    *("occasions", "occasions_by"),
+    *("occasions", "occasions_by", "review_reason"),
 )
 _TIMES = ("valid_from", "valid_to")
 

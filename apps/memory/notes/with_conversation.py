@@ -15,9 +15,9 @@ from .undoing import memory_restore
 REASON = "deleted with its conversation"
 
 
-def notes_from(user_id: UUID, conversation_id: UUID) -> QuerySet[Memory]:
+def notes_from(user_id: UUID, *conversation_ids: UUID) -> QuerySet[Memory]:
     """The notes that were made from what was said there, whatever their status but deleted, the newest first."""
-    notes = Memory.objects.owned_by(user_id).filter(source_conversation_id=conversation_id)
+    notes = Memory.objects.owned_by(user_id).filter(source_conversation_id__in=conversation_ids)
     return notes.order_by("-created_at", "-pk")
 
 

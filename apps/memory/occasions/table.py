@@ -41,7 +41,7 @@ class Cue:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The kinds of one language. `cues` and `members` (of lists) stand under one of their tokens, the most telling."""
+    """The kinds of one language. `cues` and `members` (of lists) stand under one of their tokens, the rarest."""
 
     occasions: Mapping[str, Sequence[str]]
     cues: Mapping[str, Sequence[Cue]]

@@ -32,7 +32,7 @@ SETTABLE: dict[str, tuple[dict[str, str], str]] = {
     f"tier {Tier.LONG_TERM}": ({"tier": str(Tier.LONG_TERM)}, "kept for long"),
     f"tier {Tier.SHORT_TERM}": ({"tier": str(Tier.SHORT_TERM)}, "kept for a while"),
 }
-"""What `set` gives notes, by what is chosen: the values of `memory_update`, and their name."""
+"""The changes that `set` makes to notes, by what is chosen: the values of `memory_update`, and their name."""
 GONE = "Nothing was changed: one of these memories is no longer there."
 
 

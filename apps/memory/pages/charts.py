@@ -13,7 +13,8 @@ WIDTH, HEIGHT = 600, 120
 GAP = 0.22
 """Of a step that is left free between two bars."""
 LEAST = 2.0
-MONTHS = 24
+MONTHS, FEWEST = 24, 12
+"""Shown of an old memory, and of a younger one."""
 SHORT = 62
 """A memory younger than so many days is shown by day."""
 
@@ -65,7 +66,7 @@ def growth(figures: Counted, today: date) -> Chart | None:
         counts, step = [figures.days.get(key, 0) for key in steps], "Day"
         labels = [_day(key) for key in steps]
     else:
-        steps = _months(today)
+        steps = _months(today, oldest)
         counts, step = [figures.months.get(key, 0) for key in steps], "Month"
         labels = [date_format(date.fromisoformat(f"{key}-01"), "F Y") for key in steps]
     before = figures.notes - sum(counts)
@@ -83,7 +84,7 @@ def growth(figures: Counted, today: date) -> Chart | None:
 
 
 def cost(figures: Counted, today: date) -> Chart | None:
-    """What reading by itself has cost by day, in tokens where no price is known; None where it cost nothing."""
+    """The cost of reading by itself, by day, in tokens where no price is known; None where it cost nothing."""
     if not figures.cost:
         return None
     spent = {day: (tokens, dollars) for day, tokens, dollars in figures.cost}
@@ -101,8 +102,8 @@ def cost(figures: Counted, today: date) -> Chart | None:
 
 
 def dollars_said(value: float) -> str:
-    """`$1.20`, below ten cents with fractions of a cent."""
-    return f"${value:,.2f}" if value >= 0.1 else f"${value:.4f}"
+    """`$1.20`, below a cent with fractions of one."""
+    return f"${value:,.2f}" if value >= 0.01 or not value else f"${value:.4f}"
 
 
 def tokens_said(value: float) -> str:
@@ -114,8 +115,9 @@ def _day(key: str) -> str:
     return date_format(date.fromisoformat(key), "j F")
 
 
-def _months(today: date) -> list[str]:
-    numbers = range(today.year * 12 + today.month - MONTHS, today.year * 12 + today.month)
+def _months(today: date, oldest: date) -> list[str]:
+    end, first = today.year * 12 + today.month, oldest.year * 12 + oldest.month - 1
+    numbers = range(end - min(MONTHS, max(FEWEST, end - first)), end)
     return [f"{number // 12:04}-{number % 12 + 1:02}" for number in numbers]
 
 

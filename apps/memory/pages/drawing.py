@@ -80,7 +80,7 @@ def spaced(places: Points, least: float, low: tuple[float, float], high: tuple[f
     return moved
 
 
-LETTER, LINE, GAP = 6.4, 16.0, 5.0
+LETTER, LINE, GAP = 7.0, 16.0, 5.0
 """The room that words take, in units of the picture: width of a letter on average, height of a line, space before."""
 
 Point = tuple[float, float]

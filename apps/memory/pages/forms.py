@@ -1,15 +1,16 @@
 """Forms of the pages of notes and files. What they may hold is checked by the services; forms carry texts to them."""
 
 from datetime import datetime, time, timedelta
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar
 
 from django import forms
 from django.http import QueryDict
 from django.utils import timezone
 
 from apps.core.addressing import addressed
-from apps.core.errors import IzzyError
-from apps.memory.files.texts import MAX_FILE_CHARS, ROOT
+from apps.core.http.forms import PlainForm
+from apps.memory.files.texts import MAX_FILE_CHARS, ROOT, clean_file_text, clean_path
 from apps.memory.models import (
     MAX_PATH_CHARS,
     STANDING,
@@ -21,7 +22,14 @@ from apps.memory.models import (
     Status,
     Tier,
 )
-from apps.memory.notes.fields import MAX_CATEGORY_CHARS, MAX_CONTENT_CHARS
+from apps.memory.notes.fields import (
+    MAX_CATEGORY_CHARS,
+    MAX_CONTENT_CHARS,
+    clean_category,
+    clean_content,
+    clean_tags,
+)
+from apps.memory.occasions.phrases import clean_occasions
 
 IMPORTANCE = [
     (1, "1 · trivial"),
@@ -42,14 +50,10 @@ SOURCES = [
 ]
 
 
-class ServiceForm(forms.Form):
+class ServiceForm(PlainForm):
     """A form that shows what a service refuses."""
 
-    def add_failure(self, error: IzzyError) -> None:
-        """Show an error of the service at its field, which may be called otherwise here."""
-        name = str(error.extra.get("field", ""))
-        field = {"file_text": "content", "new_path": "path", "old_path": "path"}.get(name, name)
-        self.add_error(field if field in self.fields else None, error.message)
+    field_of: ClassVar = {"file_text": "content", "new_path": "path", "old_path": "path"}
 
 
 OCCASIONS_HELP = "When Izzy should think of it: one situation in each line, eight at most."
@@ -63,6 +67,13 @@ OCCASIONS_MADE = {
 
 class NoteForm(ServiceForm):
     """A note's text and what sorts it; `tags` are separated by commas, `occasions` stand in a line each."""
+
+    checks: ClassVar = {
+        "content": clean_content,
+        "tags": lambda given: clean_tags(_listed(given)),
+        "category": clean_category,
+        "occasions": lambda given: clean_occasions(_lines(given)),
+    }
 
     content = forms.CharField(
         label="Note",
@@ -119,7 +130,7 @@ class NoteForm(ServiceForm):
             if self.add_prefix(name) in self.data
         }
         if "tags" in given:
-            given["tags"] = [tag.strip() for tag in given["tags"].split(",") if tag.strip()]
+            given["tags"] = _listed(given["tags"])
         occasions = _lines(given.pop("occasions", ""))
         if given.pop("occasions_anew", False):
             given["occasions"] = None
@@ -153,8 +164,12 @@ class ValidForm(ServiceForm):
         return cls(entered, initial={name: getattr(note, name) for name in cls.base_fields})
 
     def changes(self) -> dict[str, Any]:
-        """What was changed."""
+        """The values that were changed."""
         return {name: self.cleaned_data[name] for name in self.changed_data}
+
+
+def _listed(text: str) -> list[str]:
+    return [tag.strip() for tag in text.split(",") if tag.strip()]
 
 
 def _lines(text: str) -> list[str]:
@@ -182,9 +197,9 @@ class FilterForm(forms.Form):
         required=False,
         label="Whose words",
         choices=[
-            ("", "Anybody's words"),
+            ("", "Anybody’s words"),
             ("user", "Your words"),
-            ("assistant", "Izzy's words"),
+            ("assistant", "Izzy’s words"),
             ("untrusted", "Others' words"),
         ],
     )
@@ -239,6 +254,8 @@ class FilterForm(forms.Form):
 
 class FileForm(ServiceForm):
     """A file's path and content."""
+
+    checks: ClassVar = {"path": clean_path, "content": partial(clean_file_text, field="Text")}
 
     path = forms.CharField(
         max_length=MAX_PATH_CHARS,

@@ -136,7 +136,7 @@ def graph(request: SignedInRequest) -> HttpResponse:
 
 
 class GraphForm(forms.Form):
-    """What the picture is narrowed to; a value that it does not know counts as not given."""
+    """The filters of the picture; a value that it does not know counts as not given."""
 
     kind = forms.ChoiceField(label="Kind", required=False, choices=[("", "All kinds"), *Kind.choices])
     tag = forms.CharField(

@@ -1,4 +1,4 @@
-"""What happened and what was true, by the time at which it began."""
+"""Events and facts, by the time at which they began."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ class Happened:
 
 
 def happened(user_id: UUID, *, kind: str = "", source: str = "") -> Happened:
-    """What is told of a user's life: notes of a kind, by an `Origin`; "" does not limit."""
+    """The notes about a user's life: those of a kind, by an `Origin`; "" does not limit."""
     rows: QuerySet[Any] = Memory.objects.for_user(user_id).filter(status__in=TOLD)
     if kind:
         rows = rows.filter(kind=kind)

@@ -18,6 +18,7 @@ from apps.memory.models import Memory, MemoryFile, MemoryUse, Status
 from apps.memory.models.base import fold
 from apps.memory.notes.changes import memory_archive, memory_delete, memory_update
 from apps.memory.notes.history import steps_of
+from apps.memory.notes.review import note_approve
 from apps.memory.notes.selectors import (
     current_cycle,
     memory_get,
@@ -176,6 +177,7 @@ def valid(request: SignedInRequest, memory_id: UUID) -> HttpResponse:
 
 
 ACTS: dict[str, tuple[Callable[..., Memory], str]] = {
+    "approve": (note_approve, "Approved {}."),
     "archive": (memory_archive, "Archived {}."),
     "delete": (memory_delete, "Deleted {}. It can be brought back for 30 days."),
     "restore": (memory_restore, "Brought back {}."),

@@ -1,4 +1,4 @@
-"""What `/memory/` opens on: how the memory grows, what it holds, what waits for its owner; and passages that wait to be read."""
+"""The overview that `/memory/` opens on: how the memory grows, what it holds, what waits for its owner; and passages that wait to be read."""
 
 from typing import Any
 from uuid import UUID
@@ -50,7 +50,7 @@ def overview(request: SignedInRequest) -> HttpResponse:
 
 
 def _waiting(user_id: UUID) -> dict[str, Any]:
-    """What waits for the user's word, and what waits to be read."""
+    """Counts of notes that wait for the user's word, and of passages that wait to be read."""
     review, against = review_queue(user_id).count(), open_contradictions(user_id).count()
     return {
         "review": review,

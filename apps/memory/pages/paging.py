@@ -6,7 +6,7 @@ from django.core.paginator import Page, Paginator
 from django.db.models import QuerySet
 
 AHEAD = 20
-"""So many pages behind the one that is asked for are counted, and at least COUNTED rows."""
+"""The number of pages behind the one that is asked for that are counted, and at least COUNTED rows."""
 COUNTED = 1_000
 
 

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from django.urls import reverse
-from django.utils.html import format_html, format_html_join
-from django.utils.safestring import SafeString
+from django.utils.html import escape
+from django.utils.safestring import SafeString, mark_safe
 
 from apps.core.addressing import addressed
 from apps.core.text import truncated
@@ -27,7 +28,7 @@ class Words:
     @classmethod
     def of(cls, relation: str, *ends: Memory) -> "Words":
         """Those of a relation between two notes; another text than Izzy's own stands for itself. What contradicted a note that
-        does not hold any more is settled."""
+        does not hold any more is resolved."""
         if relation == Relation.CONTRADICTS and any(note.status != Status.ACTIVE for note in ends):
             return cls("contradicted", "contradicted", "replaced")
         return KNOWN.get(relation) or cls(relation.replace("_", " "), relation.replace("_", " "))
@@ -63,6 +64,8 @@ LABEL_CHARS = 28
 SMALL = 0.9
 """How much narrower the words of a link are."""
 WHOLE_CHARS = 400
+LAYOUTS = 64
+"""Graphs whose places a process keeps: numbers, no words."""
 LEAST_APART = 26.0
 """Between two notes, so that a finger meets one of them."""
 BOLD = 1.15
@@ -99,18 +102,6 @@ class Dot:
     text: str
 
     @property
-    def centre(self) -> SafeString:
-        """Where it is, as text."""
-        return format_html('cx="{}" cy="{}"', self.x, self.y)
-
-    @property
-    def beside(self) -> SafeString:
-        """Where its label is, as text."""
-        return format_html(
-            'x="{}" y="{}" text-anchor="{}"', self.label.x, self.label.y, self.label.anchor
-        )
-
-    @property
     def whole(self) -> str:
         """As much of the text as is read out, and shown where the note is pointed at."""
         return truncated(" ".join(self.text.split()), WHOLE_CHARS)
@@ -118,7 +109,7 @@ class Dot:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A link; its `words` stand at `middle`, `named`: whether they do so unasked."""
+    """A link; its `words` stand in its middle, `named`: whether they do so unasked."""
 
     x1: float
     y1: float
@@ -129,17 +120,6 @@ class Line:
     ends: str  # the places of both notes
     named: bool
 
-    @property
-    def attributes(self) -> SafeString:
-        """Its ends as SVG has them, as text: a template takes long over numbers."""
-        return format_html('x1="{}" y1="{}" x2="{}" y2="{}"', self.x1, self.y1, self.x2, self.y2)
-
-    @property
-    def middle(self) -> SafeString:
-        """Where the words of the link stand."""
-        x, y = (self.x1 + self.x2) / 2, (self.y1 + self.y2) / 2 + 4
-        return format_html('x="{}" y="{}"', f"{x:.1f}", f"{y:.1f}")
-
 
 @dataclass(frozen=True, slots=True)
 class Picture:
@@ -149,30 +129,33 @@ class Picture:
 
     @property
     def lines_drawn(self) -> SafeString:
-        """The lines with their words, as SVG; a template would take several times as long."""
-        form = (
-            '<line class="graph-line graph-{}" {} data-ends="{}"></line>'
-            '<text class="graph-name{}" {} data-ends="{}">{}</text>'
-        )
-        rows = (
-            (line.style, line.attributes, line.ends, " graph-named" * line.named, line.middle, line.ends, line.words)
-            for line in self.lines
-        )  # fmt: skip
-        return format_html_join("", form, rows)
+        """The lines with their words, as SVG. A template or `format_html` would take several times as long: there are hundreds of
+        shapes, and of what they say the words alone are anybody's."""
+        drawn = []
+        for line in self.lines:
+            ends = f'data-ends="{line.ends}"'
+            middle = f'x="{(line.x1 + line.x2) / 2:.1f}" y="{(line.y1 + line.y2) / 2 + 4:.1f}"'
+            drawn.append(
+                f'<line class="graph-line graph-{line.style}" x1="{line.x1}" y1="{line.y1}" x2="{line.x2}" y2="{line.y2}" {ends}></line>'
+                f'<text class="graph-name{" graph-named" * line.named}" {middle} {ends}>{escape(line.words)}</text>'
+            )
+        return mark_safe("".join(drawn))  # noqa: S308  the words are escaped
 
     @property
     def dots_drawn(self) -> SafeString:
         """The notes as SVG: links to their pages."""
-        form = (
-            '<a class="graph-dot{}{}{}" href="{}{}/" data-place="{}" aria-label="{}"{}><circle class="graph-reach" {} r="18"></circle>'
-            '<circle class="graph-circle" {} r="{}"></circle><text {}>{}</text></a>'
-        )
-        at, current = reverse("memory:overview"), format_html(' aria-current="{}"', "true")
-        rows = (
-            (" graph-chosen" * dot.chosen, " graph-quiet" * (not dot.label.shown), " graph-past" * (dot.note.status == Status.SUPERSEDED), at, dot.note.pk, dot.place, dot.whole, current if dot.chosen else "", dot.centre, dot.centre, dot.radius, dot.beside, dot.words)
-            for dot in self.dots
-        )  # fmt: skip
-        return format_html_join("\n", form, rows)
+        drawn, at = [], reverse("memory:overview")
+        for dot in self.dots:
+            is_past = dot.note.status == Status.SUPERSEDED
+            kinds = f"{' graph-chosen' * dot.chosen}{' graph-quiet' * (not dot.label.shown)}{' graph-past' * is_past}"
+            current, centre = ' aria-current="true"' * dot.chosen, f'cx="{dot.x}" cy="{dot.y}"'
+            beside = f'x="{dot.label.x}" y="{dot.label.y}" text-anchor="{dot.label.anchor}"'
+            drawn.append(
+                f'<a class="graph-dot{kinds}" href="{at}{dot.note.pk}/" data-place="{dot.place}" aria-label="{escape(dot.whole)}"{current}>'
+                f'<circle class="graph-reach" {centre} r="18"></circle><circle class="graph-circle" {centre} r="{dot.radius}"></circle>'
+                f"<text {beside}>{escape(dot.words)}</text></a>"
+            )
+        return mark_safe("\n".join(drawn))  # noqa: S308  the words are escaped
 
 
 def pictures(graph: Graph, *, chosen: bool) -> list[Picture]:
@@ -180,9 +163,24 @@ def pictures(graph: Graph, *, chosen: bool) -> list[Picture]:
     count = len(graph.notes)
     if not count:
         return []
-    places = positions(count, [(link.source, link.target) for link in graph.links], pinned=chosen)
     drawn = []
+    for canvas, places in _laid_out(
+        count, tuple((link.source, link.target) for link in graph.links), chosen
+    ):
+        points = list(places)
+        dots, labels = _dots(graph, points, canvas, chosen)
+        drawn.append(Picture(canvas, dots, _lines(graph, points, labels)))
+    return drawn
+
+
+@lru_cache(maxsize=LAYOUTS)
+def _laid_out(
+    count: int, links: tuple[tuple[int, int], ...], chosen: bool
+) -> tuple[tuple[Canvas, tuple[Point, ...]], ...]:
+    """Where the notes of a graph stand on each canvas, by the numbers alone: looking at a picture again finds it again."""
+    places = positions(count, list(links), pinned=chosen)
     grown = max(1.0, (count / STEP) ** 0.5)  # so that more notes stand no closer
+    laid = []
     for size in CANVASES:
         height = min(size.height, size.least + 16 * count)
         canvas = replace(size, width=round(size.width * grown), height=round(height * grown))
@@ -190,11 +188,8 @@ def pictures(graph: Graph, *, chosen: bool) -> list[Picture]:
         corner = np.array([canvas.side, canvas.top])
         fitting = corner + fitted(places, canvas.width / canvas.height) * np.array(room)
         apart = spaced(fitting, LEAST_APART, tuple(corner), tuple(corner + room))
-        points = [(round(x, 1), round(y, 1)) for x, y in apart.tolist()]
-        dots, labels = _dots(graph, points, canvas, chosen)
-        lines = _lines(graph, points, labels)
-        drawn.append(Picture(canvas, dots, lines))
-    return drawn
+        laid.append((canvas, tuple((round(x, 1), round(y, 1)) for x, y in apart.tolist())))
+    return tuple(laid)
 
 
 def _lines(graph: Graph, points: list[Point], labels: Labels) -> list[Line]:

@@ -33,8 +33,10 @@ from apps.search.selectors import similar_each
 
 from .done import done_last, done_next, is_fragment, named, own_note, page_url, plain_breaks, with_steps
 
-PAGE_SIZE = 20
-CONTRADICTIONS_SHOWN = 20
+PAGE_SIZE = 10
+CONTRADICTIONS_SHOWN = 10
+LARGE = 3_000
+"""Of a memory with more notes a card looks for a note like it once it is seen: that takes longer the more there are."""
 CANDIDATES = 3
 WORDS = {"accept": "Accepted", "reject": "Rejected"}
 
@@ -50,6 +52,7 @@ class Waiting:
     )  # the note it proposes to change or replace, else the active one that says the same, if any
     similarity: float | None  # 0 to 1; None where it was not measured
     diff: tuple[Piece, ...]  # from the other's text to this one's
+    looks: bool = False  # whether one like it is yet to be looked for
 
     @property
     def changes_other(self) -> bool:
@@ -58,14 +61,18 @@ class Waiting:
 
 
 def waiting_of(
-    user_id: UUID, notes: Sequence[Memory], shown: Callable[[str], str] = str
+    user_id: UUID,
+    notes: Sequence[Memory],
+    shown: Callable[[str], str] = str,
+    *,
+    look: bool = True,
 ) -> list[Waiting]:
     """The notes with what stands against each, by the rule that capture merges by, in their order; `shown` makes of a text
-    what the reader sees of it."""
+    what the reader sees of it. Without `look` none is compared with all notes: a card does so by itself later."""
     targets = memories_by_id(
         user_id, [note.proposed_target_id for note in notes if note.proposed_target_id]
     )
-    alone = [note for note in notes if note.proposed_target_id not in targets]
+    alone = [note for note in notes if look and note.proposed_target_id not in targets]
     each = similar_each(user_id, [note.content for note in alone], top_k=CANDIDATES, scope=NOTES)
     near = dict(zip((note.pk for note in alone), each, strict=True))
     known = memories_by_id(user_id, {key for found in near.values() for key, _ in found})
@@ -81,7 +88,10 @@ def waiting_of(
                 other, similarity = one, alike
                 break
         diff = tuple(text_diff(shown(other.content), shown(note.content))) if other else ()
-        waiting.append(Waiting(note=note, action=action, other=other, similarity=similarity, diff=diff))
+        looks = not look and note.proposed_target_id not in targets
+        waiting.append(
+            Waiting(note=note, action=action, other=other, similarity=similarity, diff=diff, looks=looks)
+        )
     return waiting
 
 
@@ -111,10 +121,11 @@ def queue(request: SignedInRequest) -> HttpResponse:
 def _page(request: SignedInRequest, problem: str = "") -> HttpResponse:
     user_id = request.user.pk
     page = Paginator(review_queue(user_id), PAGE_SIZE).get_page(request.GET.get("page"))
+    large = Memory.objects.for_user(user_id).order_by()[LARGE : LARGE + 1].exists()
     context = {
         "nav": "memory",
         "page": page,
-        "items": waiting_of(user_id, list(page), addressed),
+        "items": waiting_of(user_id, list(page), addressed, look=not large),
         "contradictions": list(open_contradictions(user_id)[:CONTRADICTIONS_SHOWN]),
         "problem": problem,
         **done_last(request),

@@ -7,6 +7,7 @@ from django.core.paginator import Paginator
 from django.http import Http404, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from apps.accounts.access import SignedInRequest
@@ -77,9 +78,10 @@ def data(request: SignedInRequest) -> HttpResponse:
         except REFUSALS as error:
             form.add_failure(error)
         else:
-            return redirect("memory:data")
+            return redirect(f"{reverse('memory:data')}#imports")
     page = Paginator(imports_list(request.user.pk), PAGE_SIZE).get_page(request.GET.get("page"))
     context = {"form": form, "page": page, "tab": "data", "nav": "settings", "formats": _titles()}
+    context["known"] = [(title, about) for _, title, about in import_formats()]
     status = 422 if request.method == "POST" else 200
     return render(request, "memory/transfer/page.html", context, status=status)
 

@@ -128,7 +128,7 @@ def _near_tags(user_id: UUID, words: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """`cues` are words of a question; `facets` keyword sets, the most telling first."""
+    """`cues` are words of a question; `facets` keyword sets, the most specific first."""
 
     cues: tuple[str, ...]
     facets: tuple[tuple[str, ...], ...]

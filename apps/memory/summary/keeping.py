@@ -5,7 +5,6 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db import connections, transaction
-from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
 from apps.accounts.models import User
@@ -44,24 +43,17 @@ class Summary:
 
 def summary_of(user_id: UUID) -> Summary | None:
     """The figures: those of a small memory counted now, else those that the worker keeps; None where it has yet to count."""
-    if is_small(user_id):
-        figures, tags, categories = counted(user_id)
-        return Summary(figures, tags, categories, timezone.now())
-    row = MemorySummary.objects.filter(pk=user_id).first()
-    if row is None or not row.figures:
-        return None
-    return Summary(Counted(**row.figures), row.tags, row.categories, row.made_at)
-
-
-def is_small(user_id: UUID) -> bool:
-    """Whether a memory can be counted while somebody waits."""
-    notes = Memory.objects.for_user(user_id).order_by()
-    return notes.values("pk")[: SMALL + 1].count() <= SMALL
+    row = _row(user_id)
+    if row is None:
+        return Summary(*counted(user_id), timezone.now())
+    return (
+        Summary(Counted(**row.figures), row.tags, row.categories, row.made_at) if row.figures else None
+    )
 
 
 def tags_of(user_id: UUID) -> tuple[Words, Words]:
     """The tags and the categories of active notes, as `summary_of` has them."""
-    row = None if is_small(user_id) else MemorySummary.objects.filter(pk=user_id).first()
+    row = _row(user_id)
     if row is not None and row.figures:
         return row.tags, row.categories
     tags, categories = tag_counts(user_id)
@@ -70,20 +62,35 @@ def tags_of(user_id: UUID) -> tuple[Words, Words]:
 
 def linked_of(user_id: UUID, most: int) -> tuple[list[UUID], int]:
     """The best linked notes, as `best_linked` gives them."""
-    row = None if is_small(user_id) else MemorySummary.objects.filter(pk=user_id).first()
+    row = _row(user_id)
     if row is None or not row.figures:
         return best_linked(user_id, most=most)
     return [UUID(key) for key in row.figures["linked"][:most]], row.figures["linked_in_all"]
 
 
+def _row(user_id: UUID) -> MemorySummary | None:
+    """The row of a memory that is too large to be counted while somebody waits, without figures where the worker has yet to count;
+    None for a small one."""
+    row = MemorySummary.objects.filter(pk=user_id).first()
+    if row is not None and row.figures and row.figures["notes"] > SMALL:
+        return row
+    notes = Memory.objects.for_user(user_id).order_by()
+    if notes.values("pk")[: SMALL + 1].count() <= SMALL:
+        return None
+    if row is None:
+        with writing_for(user_id), transaction.atomic():
+            row, _ = MemorySummary.objects.get_or_create(pk=user_id)
+    return row
+
+
 def summary_ask(user_id: UUID) -> None:
-    """Have the worker count anew, unless it has just done so. A user without a row is counted anyway."""
+    """Have the worker count anew, unless it has just done so."""
     old = MemorySummary.objects.filter(pk=user_id, made_at__lt=timezone.now() - ASKED_AGAIN)
     old.update(due_at=timezone.now(), made_from="")
 
 
 def due_keep() -> None:
-    """Counts for those of whom there is no row yet, and for those whose row is due."""
+    """Counts for those whose row is due. A row begins when a page first asks for the figures of a large memory."""
     for user_id in _due():
         summary_keep(user_id)
 
@@ -105,10 +112,8 @@ def sweep() -> None:
 
 
 def _due() -> list[UUID]:
-    now, rows = timezone.now(), MemorySummary.objects.all()
-    due = [*rows.filter(due_at__lte=now).order_by("due_at").values_list("pk", flat=True)[:AT_ONCE]]
-    new = User.objects.filter(~Exists(rows.filter(pk=OuterRef("pk"))), is_active=True)
-    return [*due, *new.values_list("pk", flat=True)[: AT_ONCE - len(due)]]
+    due = MemorySummary.objects.filter(due_at__lte=timezone.now()).order_by("due_at")
+    return list(due.values_list("pk", flat=True)[:AT_ONCE])
 
 
 def summary_keep(user_id: UUID) -> None:
@@ -139,7 +144,7 @@ def summary_keep(user_id: UUID) -> None:
 
 
 def _made_from(user_id: UUID) -> str:
-    """What figures are made from, in a word for each: the last purge, the state of the search index, the turns of the chat."""
+    """The state that figures are made from, in a word for each: the last purge, the state of the search index, the turns of the chat."""
     purge = (
         PurgeReceipt.objects.for_user(user_id)
         .order_by("-started_at")
@@ -151,5 +156,5 @@ def _made_from(user_id: UUID) -> str:
 
 
 def summary_forget(user_id: UUID) -> None:
-    """Part of a purge: the row goes; the worker makes another, of what is left."""
+    """Part of a purge: the row goes; a page that asks has another made, of what is left."""
     MemorySummary.objects.filter(pk=user_id).delete()

@@ -4,9 +4,9 @@ from datetime import date, timedelta
 
 from django import template
 from django.utils import timezone
-from django.utils.formats import date_format
 
 from apps.core.addressing import addressed
+from apps.core.templatetags.dates import formatted
 from apps.core.text import truncated
 from apps.memory.models import Origin, Status
 
@@ -93,4 +93,4 @@ def weekday(day: date) -> str:
     today = timezone.localdate()
     if day == today:
         return "Today"
-    return "Yesterday" if day == today - timedelta(days=1) else date_format(day, "l j F")
+    return "Yesterday" if day == today - timedelta(days=1) else formatted(day, "l j F")

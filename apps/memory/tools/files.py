@@ -36,7 +36,7 @@ from apps.memory.trust import texts_judged
 
 from .search import change_by
 
-RESULT_CHARS = 16_000  # the most that a view shows, as the model is told
+RESULT_CHARS = 16_000  # the most that a view shows, as the model's description says
 
 TAKING = {
     DELETE: "It would delete what stands there.",

@@ -1,4 +1,4 @@
-"""The tools that write notes. What the notes say already need not be noted twice, and what a new note corrects has to be told
+"""The tools that write notes. What the notes say already need not be noted twice, and what a new note corrects has to be named
 to whoever saves it."""
 
 from collections.abc import Mapping, Sequence

@@ -268,7 +268,7 @@ def change_by(context: ToolContext) -> Change:
 @contextmanager
 def known_notes(context: ToolContext, *note_ids: str) -> Iterator[list[UUID]]:
     """The ids of notes that the model named, by id or by their short names in its conversation; where one is unknown within,
-    the model is told where ids come from."""
+    the description says where ids come from."""
     handles = notes_by_handle(context.user_id, context.conversation_id, note_ids)
     for given in note_ids:
         if is_handle(given) and given not in handles:

@@ -1,4 +1,4 @@
-"""Izzy's own export as it is read: a record a line, JSON in UTF-8. A line that cannot be read is told from the others by its
+"""Izzy's own export as it is read: a record a line, JSON in UTF-8. A line that cannot be read is identified by its
 number, and takes nothing with it."""
 
 import json

@@ -8,7 +8,7 @@ from uuid import UUID
 from django.db.models import QuerySet
 from pydantic import Field
 
-from apps.core.http.shapes import Lax, text
+from apps.core.http.shapes import Lax, Time, text
 from apps.core.transfer import (
     RecordId,
     RecordInput,
@@ -63,8 +63,8 @@ class NoteRecord(RecordInput):
     occasions_by: Annotated[OccasionsBy, Lax] = OccasionsBy.NONE
     occasions_open: bool = True
     status: Annotated[Status, Lax] = Status.ACTIVE
-    valid_from: RecordTime | None = None
-    valid_to: RecordTime | None = None
+    valid_from: Time | None = None
+    valid_to: Time | None = None
     superseded_by: RecordId | None = None
     review_reason: Annotated[ReviewReason, Lax] | Literal[""] = ""
     proposed_action: Annotated[Proposal, Lax] | Literal[""] = ""
@@ -95,9 +95,10 @@ class StateRecord(RecordInput):
     trust: _Trust
     occasions: Annotated[list[str] | None, OCCASIONS]
     occasions_by: Annotated[OccasionsBy, Lax]
-    valid_from: RecordTime | None
-    valid_to: RecordTime | None
+    valid_from: Time | None
+    valid_to: Time | None
     superseded_by: RecordId | None
+    review_reason: Annotated[ReviewReason, Lax] | Literal[""] = ""
     change: "ChangeRecord | None" = None
 
 

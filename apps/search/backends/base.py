@@ -1,4 +1,4 @@
-"""What a storage of search does, and the values that go between: UUIDs and aware times, whatever the columns hold."""
+"""The interface of a storage of search, and the values that go between: UUIDs and aware times, whatever the columns hold."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass

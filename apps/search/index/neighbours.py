@@ -1,4 +1,4 @@
-"""Neighbours of a passage: those of one sitting, in their order; a long silence ends a sitting.
+"""Neighbours of a passage: those of one session, in their order; a long silence ends a session.
 
 A turn is often understood only with those around it ("Which one?" - "The red one."), so ranking spreads what a passage
 says over its neighbours. How much a neighbour counts depends on how much was said in between, not on the number of
@@ -51,7 +51,7 @@ class Neighbours:
         self.mass = np.pad(self.mass, more, constant_values=OWN)
 
     def link(self, rows: NDArray[np.void], touched: Rows, alive: NDArray[np.bool_]) -> None:
-        """Set anew the neighbours in all sittings that `touched` rows belong to; `rows` are all features."""
+        """Set anew the neighbours in all sessions that `touched` rows belong to; `rows` are all features."""
         self.spread_length[touched] = OWN * rows["length"][touched]
         members = _members(rows, touched)
         if not len(members):
@@ -64,12 +64,12 @@ class Neighbours:
         pairs = [(self.replies[kept], self.asked[kept], self.shares[kept])]
         members = members[alive[members]]
         members = members[np.lexsort((rows["order"][members], rows["session"][members]))]
-        sittings, turns, places = _turns(members, rows)
+        sessions, turns, places = _turns(members, rows)
         lengths = rows["length"][members].astype(np.float64)
         middles = np.cumsum(lengths) - lengths / 2
         asks = (rows["flags"][members] & Flag.QUESTION) > 0
         for distance in range(1, REACH + 1):
-            first = np.flatnonzero(sittings[distance:] == sittings[:-distance])
+            first = np.flatnonzero(sessions[distance:] == sessions[:-distance])
             second = first + distance
             apart = middles[second] - middles[first]
             for near, far, offset in ((first, second, distance), (second, first, -distance)):
@@ -115,7 +115,7 @@ class Neighbours:
 
 
 def _turns(members: Rows, rows: NDArray[np.void]) -> tuple[Rows, Rows, Rows]:
-    """For ordered members the number of their sitting, that of their turn, and their place in the turn.
+    """For ordered members the number of their session, that of their turn, and their place in the turn.
 
     A turn is what one speaker says without another in between; who is not named begins a new one each time.
     """
@@ -132,7 +132,7 @@ def _turns(members: Rows, rows: NDArray[np.void]) -> tuple[Rows, Rows, Rows]:
 
 
 def _members(rows: NDArray[np.void], touched: Rows) -> Rows:
-    """All rows of the sittings of those touched rows that can have company, ascending."""
+    """All rows of the sessions of those touched rows that can have company, ascending."""
     part = (rows["order"][touched] & 0xFFFF) > 0
     talked = rows["conversation"][touched] != 0
     social = touched[part | talked]

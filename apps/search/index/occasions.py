@@ -1,7 +1,7 @@
 """The occasions nearest to what is being said: for proactive recall and deep memory, plain search does without.
 
 Signs of all phrases choose a few hundred (`Phrases`, in memory), whose vectors are then read from the database in one query and
-measured exactly. What all phrases would measure by chance is told by their signs, on the line that the measured ones give.
+measured exactly. What all phrases would measure by chance is estimated from their signs, on the line that the measured ones give.
 """
 
 from collections.abc import Sequence
@@ -139,8 +139,8 @@ class _Look:
         halves = np.frombuffer(packed, dtype="<f2").reshape(-1, dimension)
         cosines = np.zeros((len(self.clauses), len(places)), dtype=np.float32)
         cosines[:, have] = [products(halves, clause) for clause in self.clauses]
-        told = have & even if (have & even).any() else have
-        signs, exact = self.far[:, places[told]].astype(np.float32), cosines[:, told]
+        sample = have & even if (have & even).any() else have
+        signs, exact = self.far[:, places[sample]].astype(np.float32), cosines[:, sample]
         middle, level = signs.mean(axis=1, keepdims=True), exact.mean(axis=1, keepdims=True)
         spread = np.maximum(((signs - middle) ** 2).sum(axis=1, keepdims=True), np.float32(1e-6))
         slope = ((signs - middle) * (exact - level)).sum(axis=1, keepdims=True) / spread

@@ -27,7 +27,7 @@ Held = tuple[str, bool, str, tuple[tuple[str, str], ...], datetime | None]
 
 @dataclass(frozen=True, slots=True)
 class Indexed:
-    """What search holds of one kind of rows. `table` is their table, for the names of findings.
+    """The documents that search holds of one kind of rows. `table` is their table, for the names of findings.
 
     `ids(user_id)` yields the ids of all of the user's rows. `documents(user_id, ids)` gives for those among `ids` that are
     there what search should hold of them: [] for nothing, None where that is about to change.
@@ -119,7 +119,7 @@ def _expected(document: Document) -> Iterator[Held]:
 def _held(
     user_id: UUID, source: Source, ids: Sequence[UUID]
 ) -> tuple[dict[UUID, Counter[Held]], set[UUID]]:
-    """What the passages of these rows hold, and the rows with a passage whose packed features are another's."""
+    """The documents in these rows' passages, and the rows with a passage whose packed features are another's."""
     rows = Passage.objects.filter(source_id__in=ids, source=source).order_by()
     columns = ("user_id", "source_id", "facet", "past", "text", "labels", "valid_to", "features")
     held: dict[UUID, Counter[Held]] = defaultdict(Counter)

@@ -36,7 +36,12 @@ from apps.search.features import rows_among, uuid_hash
 from apps.search.index.cache import index_open
 from apps.search.index.occasions import Nearest, Nearness, nearest
 from apps.search.index.rows import UserRows
-from apps.search.proactive.gist import Gist, encoder_concern, gist_of, whole_lesson
+from apps.search.proactive.contextual_query import (
+    ContextualQuery,
+    contextual_query,
+    encoder_concern,
+    whole_lesson,
+)
 from apps.search.ranking.relevance import Found, Scale, best_places, hits_for
 from apps.search.ranking.signals import allowed_rows
 from apps.search.spaces import Use, base_query, side_lesson, side_vectors
@@ -210,7 +215,7 @@ class _Question:
 
     head: Head
     languages: Sequence[str]
-    gist: Gist
+    query: ContextualQuery
     base: Matrix | None
     side: Matrix | None
     against: Floats
@@ -223,21 +228,21 @@ def _question(head: Head, talk: Sequence[str]) -> _Question | None:
         if opened is None or not opened[1].living:
             return None
         languages = opened[1].languages_of(talk[-1])
-    gist = gist_of(talk, languages)
-    if not gist.words:
+    query = contextual_query(talk, languages)
+    if not query.words:
         return None
     # Not while the index is locked: an encoder may take long.
-    queries, base = gist.queries, None
-    if can_read(gist.words):
+    queries, base = query.queries, None
+    if can_read(query.words):
         vectors = [base_query(text, QueryWeights(words, 1.0)) for text, words in queries]
         base = np.stack([one for one in vectors if one is not None]) if vectors[0] is not None else None
     # The newest message last: where it leans on the talk it is not among them by itself.
-    side = side_vectors(head.side, [*(text for text, _ in queries), gist.newest], Use.QUERY)
-    sounds = whole_lesson().concern(gist.newest)
+    side = side_vectors(head.side, [*(text for text, _ in queries), query.newest], Use.QUERY)
+    sounds = whole_lesson().concern(query.newest)
     encoded = None if side is None else encoder_concern(side_lesson(head.side), side[-1])
-    against = [1.0, gist.lean, sounds, sounds if encoded is None else encoded]
+    against = [1.0, query.lean, sounds, sounds if encoded is None else encoded]
     beside = None if side is None else side[:-1]
-    return _Question(head, languages, gist, base, beside, np.array(against, dtype=np.float32))
+    return _Question(head, languages, query, base, beside, np.array(against, dtype=np.float32))
 
 
 def _add_likeness(evidence: Floats, rows: UserRows, question: _Question, among: Mask) -> None:
@@ -281,7 +286,7 @@ def _standing_out(
 
 def _add_words(evidence: Floats, rows: UserRows, question: _Question, within: Rows) -> None:
     """Fill in the share, 0..1, of what the message tells that each row `within` says in the same words."""
-    content = question.gist.content
+    content = question.query.content
     substance = sum(content.values())
     shared = np.zeros(rows.size, dtype=np.float32)
     forms = {
@@ -343,7 +348,7 @@ def _words_of_occasions(texts: Mapping[int, Sequence[str]], question: _Question)
         for word, stem in zip(everything, stems(everything, language), strict=True):
             words_of.setdefault(stem, set()).add(word)
     shared: dict[int, float] = {}
-    for word, says in question.gist.content.items():
+    for word, says in question.query.content.items():
         forms = {stem for language in languages for stem in stems([word], language)}
         alike = set().union(*(words_of.get(form, ()) for form in forms))
         if not alike:

@@ -108,7 +108,7 @@ def likeness(cosine: Floats, scale: Scale) -> Floats:
 
 
 def share_of(cosine: Floats, scale: Scale) -> Floats:
-    """The same, but below 0 and above 1 too: what is ranked, or averaged over spaces, is told apart there as well."""
+    """The same, but below 0 and above 1 too: what is ranked, or averaged over spaces, is distinguished there as well."""
     return np.asarray((cosine - scale.noise) / max(scale.match - scale.noise, 1e-6))
 
 

@@ -67,7 +67,8 @@ def forget(note_ids: tuple[str, ...], purge: bool, redact: bool, yes: bool, as_j
             if purge:
                 _warn(client, each["id"], redact=redact)
         question = "Remove this for good?" if purge else "Forget this?"
-        click.confirm(question, abort=True, err=True)
+        if not click.confirm(question, err=True):
+            raise Problem("Nothing was forgotten.")
     for each in notes:
         if purge:
             _purge(client, each["id"], redact=redact, as_json=as_json)

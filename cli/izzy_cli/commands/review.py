@@ -99,7 +99,8 @@ def _decide(decision: str, note_ids: tuple[str, ...], *, every: bool, yes: bool,
     if every and not yes:
         if not somebody_is_there():
             raise missing(f"Nobody is there to confirm for all {len(ids)}; say --yes.")
-        click.confirm(f"{decision.capitalize()} all {len(ids)} that wait?", abort=True, err=True)
+        if not click.confirm(f"{decision.capitalize()} all {len(ids)} that wait?", err=True):
+            raise Problem("Nothing was decided.")
     failed = []
     for first in range(0, len(ids), MAX_PAGE_SIZE):
         body = {"decision": decision, "notes": ids[first : first + MAX_PAGE_SIZE]}

@@ -4,9 +4,9 @@ import difflib
 import os
 import shutil
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,11 @@ class Change:
 def installing(client: HookClient, place: Place, setup: Setup, *, mcp: bool) -> list[Change]:
     """The changes that put the hooks in, and the MCP server where it is wanted. Raises Problem where a file is not what it should be."""
     texts = Files()
+    _put_in(texts, client, place, setup, mcp=mcp)
+    return texts.changes()
+
+
+def _put_in(texts: "Files", client: HookClient, place: Place, setup: Setup, *, mcp: bool) -> None:
     wanted = {event: client.entry(event, setup) for event in client.events}
     if uses_toml(client, place):
         texts.edit(place.mcp, lambda text: tomltext.with_hooks(text, wanted, place.mcp))
@@ -57,18 +62,43 @@ def installing(client: HookClient, place: Place, setup: Setup, *, mcp: bool) -> 
     if mcp:
         entry = client.mcp(setup.url)
         texts.edit(place.mcp, lambda text: _with_server(text, entry, place.mcp))
-    return texts.changes()
 
 
 def removing(client: HookClient, place: Place) -> list[Change]:
     """The changes that take out all that was put in, and nothing else."""
     texts = Files()
+    _take_all_out(texts, client, place)
+    return [replace(change, new=_as_it_was(client, place, change)) for change in texts.changes()]
+
+
+def _as_it_was(client: HookClient, place: Place, change: Change) -> str | None:
+    """The file as it was before Izzy was put in, from the copy beside it; else, as where somebody has changed it since, as `change`
+    leaves it. Taking out alone also drops lists that were there before and empty."""
+    with suppress(Problem):
+        copy = Files().read(backup_of(change.file))
+        if copy is None:
+            return change.new
+        clean = Files({change.file: copy})
+        _take_all_out(clean, client, place)
+        if clean.new(change.file) != copy:  # Izzy is in the copy too
+            return change.new
+        for mcp in (True, False):
+            again = Files({change.file: copy})
+            _put_in(
+                again, client, place, Setup("http://izzy"), mcp=mcp
+            )  # any address: it is taken out again
+            _take_all_out(again, client, place)
+            if again.new(change.file) == change.new:
+                return copy
+    return change.new
+
+
+def _take_all_out(texts: "Files", client: HookClient, place: Place) -> None:
     if place.mcp.suffix == ".toml":
         texts.edit(place.mcp, tomltext.without_ours)
     texts.edit(place.hooks, lambda text: _without_hooks(text, client, place.hooks))
     if place.mcp.suffix == ".json":
         texts.edit(place.mcp, lambda text: _without_server(text, place.mcp))
-    return texts.changes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +143,7 @@ def write(changes: list[Change]) -> list[Path]:
         file = change.file.resolve()  # a link stays one
         try:
             if change.old is not None and change.new is not None:
-                copy = file.with_name(file.name + BACKUP)
+                copy = backup_of(file)
                 shutil.copy2(file, copy)
                 copies.append(copy)
             if change.new is None:
@@ -123,6 +153,12 @@ def write(changes: list[Change]) -> list[Path]:
         except OSError as error:
             raise Problem(f"{change.file} cannot be written: {error.strerror}.") from None
     return copies
+
+
+def backup_of(file: Path) -> Path:
+    """Where a copy of a file is kept."""
+    real = file.resolve()
+    return real.with_name(real.name + BACKUP)
 
 
 def _write_whole(file: Path, text: str) -> None:
@@ -143,9 +179,10 @@ def _write_whole(file: Path, text: str) -> None:
 
 
 class Files:
-    """Files as they were read and as they are to be; two edits of one file add up."""
+    """Files as they were read and as they are to be; two edits of one file add up. `instead` is taken for what stands in one."""
 
-    def __init__(self) -> None:
+    def __init__(self, instead: Mapping[Path, str] | None = None) -> None:
+        self._instead = instead or {}
         self._old: dict[Path, str | None] = {}
         self._new: dict[Path, str | None] = {}
 
@@ -153,6 +190,8 @@ class Files:
         return self.read(file) or ""
 
     def read(self, file: Path) -> str | None:
+        if file in self._instead:
+            return self._instead[file]
         try:
             return file.read_bytes().decode("utf-8")
         except FileNotFoundError:
@@ -167,6 +206,10 @@ class Files:
             self._old[file] = self._new[file] = self.read(file)
         new = change(self._new[file] or "")
         self._new[file] = new if new or self._new[file] is not None else None
+
+    def new(self, file: Path) -> str | None:
+        """What an edited file is to be."""
+        return self._new[file]
 
     def changes(self) -> list[Change]:
         every = [Change(file, self._old[file], self._new[file]) for file in self._old]

@@ -49,6 +49,11 @@ class HookClient:
     fixed: Mapping[str, Any]  # what a new file of hooks has beside them
     note: str
 
+    def places(self) -> dict[str, Place]:
+        """Where its settings are, by level; in the home folder a project's are the user's."""
+        places = {"user": self.user(), "project": self.project(Path.cwd())}
+        return places if places["user"].hooks != places["project"].hooks else {"user": places["user"]}
+
 
 def command_of(client: str) -> str:
     """The command that a hook runs: the same text everywhere, so that clients that read each other's settings run it once."""

@@ -101,7 +101,9 @@ def remove(client: str, project: bool, dry_run: bool, yes: bool) -> None:
 def status(client: str | None, as_json: bool) -> None:
     """Show what is installed, for you and for this folder's project."""
     rows = [
-        _status(CLIENTS[name], level) for name in ([client] if client else CLIENTS) for level in LEVELS
+        _status(CLIENTS[name], level, place)
+        for name in ([client] if client else CLIENTS)
+        for level, place in CLIENTS[name].places().items()
     ]
     if as_json:
         say(json.dumps({"clients": rows}))
@@ -113,11 +115,7 @@ def status(client: str | None, as_json: bool) -> None:
             say(f"  {plain(row['file'])}")
 
 
-LEVELS = ("user", "project")
-
-
-def _status(client: HookClient, level: str) -> dict[str, Any]:
-    _, place = _place(client.name, level == "project")
+def _status(client: HookClient, level: str, place: Place) -> dict[str, Any]:
     found = installed(client, place)
     absent = [event for event in client.events if event not in found.hooks] if found.hooks else []
     return {

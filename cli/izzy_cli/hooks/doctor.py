@@ -8,7 +8,6 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from izzy_cli.checks import Check
@@ -43,8 +42,7 @@ SAMPLE = {
 def checks(client: Client) -> Iterator[Check]:
     """A check for each event that a hook of Izzy's is installed for."""
     for each in CLIENTS.values():
-        places = {"user": each.user(), "project": each.project(Path.cwd())}
-        for level, place in places.items():
+        for level, place in each.places().items():
             try:
                 found = installed(each, place)
             except Problem as problem:

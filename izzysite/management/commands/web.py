@@ -2,6 +2,7 @@
 
 import gc
 import logging
+import os
 import socket
 import threading
 import time
@@ -26,6 +27,7 @@ from apps.core.registries import drains, warmups
 logger = logging.getLogger(__name__)
 
 HTTP_BUFFER = 64 * 1024
+ENDING_SECONDS = 5.0
 
 
 class Command(BaseCommand):
@@ -69,10 +71,19 @@ class Command(BaseCommand):
         server.run()
         if server.failed:
             raise CommandError(f"Cannot listen on {options['host']}:{options['port']}; see above.")
+        leave_soon()
+
+
+def leave_soon() -> None:
+    """Ends the process within ENDING_SECONDS. Python would wait for ever for a request's thread that waits in turn for the event
+    loop, which has ended: as where the database was out of reach."""
+    ending = threading.Timer(ENDING_SECONDS, os._exit, args=[0])
+    ending.daemon = True
+    ending.start()
 
 
 def listener(host: str, port: int) -> socket.socket | None:
-    """What a process listens on that shares its port with others; None where it has it for itself."""
+    """The socket of a process that shares its port with others; None where it has it for itself."""
     if settings.IZZY_WEB_PROCESSES == 1 or not can_share():
         return None
     try:

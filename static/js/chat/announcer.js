@@ -16,8 +16,9 @@ export class Announcer {
     this.urgent.textContent = text.slice(0, LONGEST);
   }
 
-  /** What a frame means to someone who does not see the page. */
-  onFrame(frame, view) {
+  /** What a frame means to someone who does not see the page. What is `spoken` by the browser's voice is not said a second time. */
+  onFrame(frame, view, spoken = false) {
+    if (spoken && ["turn_started", "response", "question", "approval_requested"].includes(frame.type)) return;
     if (frame.type === "turn_started") this.say("Izzy is answering");
     else if (frame.type === "model_retry") this.say(`${frame.message} Izzy tries again.`);
     else if (frame.type === "response" && !frame.pending_question && !frame.pending_approval) this.say(`Izzy: ${view?.plainText() || frame.text || "done"}`);

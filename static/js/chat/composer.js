@@ -2,7 +2,7 @@
 import { AttachmentTray } from "./attach.js";
 import { readDraft, readDraftFiles, readEdit, writeDraft, writeDraftFiles, writeEdit } from "./drafts.js";
 import { shorten } from "./format.js";
-import { startDictation } from "./speech.js";
+import { Voice } from "../voice/voice.js";
 
 const LIMIT = 100000;
 const ANSWER_LIMIT = 20000;
@@ -13,9 +13,10 @@ export class Composer {
   #question = null;
   #instead = false; // the reader would rather say something else than answer
   #ready = true;
+  #spoken = false; // some of what stands in the field was spoken
   #busy = false;
 
-  /** handlers: {send(text, replaces, files), answer(id, text), stop(), editLast(), announce(text, isUrgent)} */
+  /** handlers: {send(text, replaces, files, spoken), answer(id, text, spoken), stop(), editLast(), announce(text, isUrgent)} */
   constructor(form, handlers) {
     this.form = form;
     this.field = form.querySelector("textarea");
@@ -36,7 +37,11 @@ export class Composer {
     this.stopButton.addEventListener("click", () => handlers.stop());
     this.editBar.querySelector("[data-edit-cancel]").addEventListener("click", () => this.cancelEdit());
     this.answerBar.querySelector("button").addEventListener("click", () => this.#answerOrNot());
-    this.stopDictation = startDictation(form.querySelector("[data-dictate]"), this.field);
+    this.voice = new Voice(form, this.field, {
+      heard: () => (this.#spoken = true),
+      submit: () => this.#submit(),
+      announce: handlers.announce,
+    });
     window.addEventListener("pagehide", () => this.#keepDraft());
   }
 
@@ -95,7 +100,7 @@ export class Composer {
   }
 
   /** Brings back the words of a message that was refused: an edit as an edit, others before what was written since. */
-  giveBack(text, { conversation = null, replaces = null, files = [] } = {}) {
+  giveBack(text, { conversation = null, replaces = null, files = [], spoken = false } = {}) {
     const draft = (own) => [text, own].filter((part) => part.trim()).join("\n\n");
     if (conversation !== this.#conversation || this.#editing !== null) {
       writeDraft(conversation, draft(readDraft(conversation)));
@@ -104,6 +109,7 @@ export class Composer {
       this.startEdit(replaces, text, files);
     } else {
       this.#setText(draft(this.field.value), [...files, ...this.tray.files]);
+      this.#spoken = spoken;
       this.#keepDraft();
     }
   }
@@ -129,8 +135,8 @@ export class Composer {
     const text = this.field.value.trim();
     const { files } = this.tray;
     if ((!text && files.length === 0) || !this.tray.isReady || !this.#ready || text.length > this.#limit) return;
-    this.stopDictation();
-    const [editing, answered] = [this.#editing, this.#answers ? this.#question : null];
+    this.voice.sending();
+    const [editing, answered, spoken] = [this.#editing, this.#answers ? this.#question : null, this.#spoken];
     if (editing !== null) {
       this.#endEdit();
     } else {
@@ -138,8 +144,8 @@ export class Composer {
       writeDraftFiles(this.#conversation, []);
       this.#setText("", []);
     }
-    if (answered) this.handlers.answer(answered.id, text);
-    else this.handlers.send(text, editing, files);
+    if (answered) this.handlers.answer(answered.id, text, spoken);
+    else this.handlers.send(text, editing, files, spoken);
   }
 
   /** What was being written before the edit is there again. */
@@ -170,6 +176,7 @@ export class Composer {
   }
 
   #changed() {
+    if (this.field.value === "") this.#spoken = false;
     this.#grow();
     this.#show();
     this.#keepDraft();
@@ -177,6 +184,7 @@ export class Composer {
 
   #setText(text, files) {
     this.field.value = text;
+    this.#spoken = false;
     this.tray.set(files);
     this.#grow();
     this.#show();

@@ -37,7 +37,7 @@ export class LogView {
       this.#dirty.clear();
       for (const key of keys) {
         const found = state.turns.find((item) => item.key === key);
-        if (found) this.#views.get(key)?.update(found === lastTurn(state));
+        if (found) this.#draw(found, state);
       }
     };
     // A hidden tab gets no animation frames: a timer makes sure that it is drawn as well.
@@ -45,11 +45,17 @@ export class LogView {
     setTimeout(run, 120);
   }
 
+  #draw(turn, state) {
+    const view = this.#views.get(turn.key);
+    view?.update(turn === lastTurn(state));
+    if (view) this.actions.drawn?.(turn, view);
+  }
+
   /** Adds, removes and orders turns, then draws each. */
   drawAll(state) {
-    const keys = new Set(state.turns.map((turn) => turn.key));
+    const turns = new Map(state.turns.map((turn) => [turn.key, turn]));
     for (const [key, view] of this.#views) {
-      if (keys.has(key) && view.turn === state.turns.find((turn) => turn.key === key)) continue;
+      if (view.turn === turns.get(key)) continue;
       view.element.remove();
       this.#views.delete(key);
     }
@@ -60,7 +66,7 @@ export class LogView {
         this.#views.set(turn.key, view);
       }
       if (this.container.children[index] !== view.element) this.container.insertBefore(view.element, this.container.children[index] ?? null);
-      view.update(turn === lastTurn(state));
+      this.#draw(turn, state);
     });
     this.empty.hidden = state.turns.length > 0;
     this.container.hidden = state.turns.length === 0;

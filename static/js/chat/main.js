@@ -18,7 +18,9 @@ import { addOptimistic, apply, busyTurn, dropOptimistic, emptyState, giveAnswer,
 
 const byId = (id) => document.getElementById(id);
 const SNAPSHOT_MESSAGES = 30;
-const KEEPS_BUSY = new Set(["text_delta", "html", "model_retry", "tool_progress", "memory_context", "tool_start", "tool_result", "build"]);
+const MOST_TURNS = 80; // on the page while the reader is at its end
+const KEPT_TURNS = 50;
+const KEEPS_BUSY = new Set(["text_delta", "html", "model_retry", "summing_up", "tool_progress", "memory_context", "tool_start", "tool_result", "build"]);
 
 export class ChatPage {
   constructor({ socket, snapshot = null }) {
@@ -30,8 +32,8 @@ export class ChatPage {
     this.announcer = new Announcer(byId("announcer"), byId("announcer-urgent"));
     this.log = new LogView(byId("log"), byId("chat-empty"), this.#logActions());
     this.composer = new Composer(byId("composer"), {
-      send: (text, replaces, files) => this.send(text, replaces, files),
-      answer: (id, text) => this.answer(id, text),
+      send: (text, replaces, files, spoken) => this.send(text, replaces, files, spoken),
+      answer: (id, text, spoken) => this.answer(id, text, spoken),
       stop: () => this.stop(),
       editLast: () => this.#editLast(),
       announce: (text, isUrgent) => (isUrgent ? this.announcer.interrupt(text) : this.announcer.say(text)),
@@ -46,6 +48,7 @@ export class ChatPage {
 
   /** Makes the page show this state. */
   show(state) {
+    if (state.conversation !== this.state.conversation) this.composer.voice.leave();
     this.state = state;
     this.around.showEarlier(false);
     this.around.showGone(false);
@@ -77,22 +80,25 @@ export class ChatPage {
     if (!this.socket.send({ type: "open", conversation })) this.show(emptyState(conversation));
   }
 
-  send(text, replaces = null, files = []) {
+  send(text, replaces = null, files = [], spoken = false) {
     const frame = { type: "message", text, client_id: uuid() };
     // An edit says which files stay; `files` is what the page shows until the server has it.
     if (files.length > 0 || replaces) Object.assign(frame, { attachments: files.map((file) => file.id), files });
     if (this.state.conversation) frame.conversation = this.state.conversation;
     else if (!this.around.wantsMemory) frame.use_memory = false;
     if (replaces) frame.replaces = replaces;
+    if (spoken) frame.spoken = true;
     this.#sendFrame(frame, text, replaces, files);
   }
 
   /** The answer to a question; it shows at once, and is kept until the turn goes on. */
-  answer(id, text) {
+  answer(id, text, spoken = false) {
     const frame = { type: "answer", id, text, client_id: uuid(), conversation: this.state.conversation };
     giveAnswer(this.state, id, text);
     this.outbox.add(frame);
     this.socket.send(frame);
+    const turn = this.state.turns.find(({ segments }) => segments.some((segment) => segment.id === id));
+    this.composer.voice.sent(spoken, { id: turn?.id ?? null, said: this.log.viewOf(turn)?.sentences().length ?? 0 });
     this.log.drawAll(this.state);
     this.#afterChange();
   }
@@ -107,6 +113,7 @@ export class ChatPage {
     addOptimistic(this.state, { clientId: frame.client_id, text, at: new Date().toISOString(), replaces, files });
     this.outbox.add(frame);
     this.socket.send(frame);
+    this.composer.voice.sent(frame.spoken === true, { clientId: frame.client_id });
     this.log.drawAll(this.state);
     this.#afterChange();
     this.scroll.toEnd();
@@ -121,6 +128,7 @@ export class ChatPage {
     return {
       decide: (id, decision) => ask({ type: "approve", id, decision }),
       say: (text) => this.send(text),
+      drawn: (turn, view) => this.composer?.voice.drawn(turn, () => view.sentences()),
       wentOn: (turn, since) => wentOn(this.state, turn, since),
       isConnected: () => this.socket.status === "open",
       retry: (turn) => this.retry(turn),
@@ -242,6 +250,7 @@ export class ChatPage {
   #onRefusal(frame) {
     const sent = frame.client_id ? this.outbox.remove(frame.client_id) : null;
     if (sent) {
+      this.composer.voice.leave();
       const isWanted = sent.type !== "answer" || giveAnswer(this.state, sent.id, null);
       dropOptimistic(this.state, sent.client_id);
       if ((sent.text || sent.files?.length) && isWanted) this.composer.giveBack(sent.text, sent);
@@ -271,7 +280,8 @@ export class ChatPage {
     if (frame.type === "turn_resumed") this.around.showGrants(frame.conversation);
     if (KEEPS_BUSY.has(frame.type)) this.log.draw(this.state, turn);
     else this.log.drawAll(this.state);
-    this.announcer.onFrame(frame, this.log.viewOf(turn));
+    this.composer.voice.onFrame(frame);
+    this.announcer.onFrame(frame, this.log.viewOf(turn), this.composer.voice.reads(turn));
     if (!KEEPS_BUSY.has(frame.type)) this.#afterChange();
   }
 
@@ -323,7 +333,20 @@ export class ChatPage {
     this.log.setBusy(this.#isBusy());
     this.composer.setReady(this.socket.status !== "refused" && !unconfirmed);
     this.around.showMemory(this.state);
+    this.#letGo();
     this.scroll.keep();
+  }
+
+  /** Turns far above the end leave the page, which else would grow for as long as one talks; scrolling up brings them back. */
+  #letGo() {
+    const { turns } = this.state;
+    if (turns.length <= MOST_TURNS || !this.scroll.isFollowing || this.loading) return;
+    const far = turns.slice(0, -KEPT_TURNS);
+    const isHeld = (turn) => turn.state !== "done" && turn.state !== "stopped" && turn.state !== "failed" && turn.state !== "interrupted";
+    if (far.some((turn) => isHeld(turn) || this.log.viewOf(turn)?.element.contains(document.activeElement))) return;
+    turns.splice(0, far.length);
+    this.log.drawAll(this.state);
+    this.around.showEarlier(true);
   }
 
   /** Messages and answers of this conversation that were sent before a reload and are not confirmed yet. */

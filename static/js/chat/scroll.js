@@ -16,6 +16,11 @@ export class ScrollKeeper {
     new ResizeObserver(() => this.keep()).observe(scroller);
   }
 
+  /** Whether the reader is at the end and is taken along. */
+  get isFollowing() {
+    return this.#following;
+  }
+
   /** After content changed: stay at the end if the reader was there. */
   keep() {
     if (this.#following) this.#jump();

@@ -18,7 +18,7 @@ export function newTurn({ key, id = null, state = "queued", user = null, clientI
   return {
     key, id, state, clientId, user, versions: [],
     segments: [], memories: [], messages: [],
-    notice: null, error: null, usage: null, summary: null, retry: null,
+    notice: null, error: null, usage: null, summary: null, retry: null, summing: false,
   };
 }
 
@@ -106,7 +106,7 @@ export function apply(state, event) {
     if (event.seq <= state.seq && !confirms(state, event)) return null;
     state.seq = Math.max(state.seq, event.seq);
     const turn = findTurn(state, event.turn);
-    if (turn) turn.retry = null;
+    if (turn) Object.assign(turn, { retry: null, summing: false });
   }
   return handler(state, event);
 }
@@ -120,6 +120,9 @@ const HANDLERS = {
   turn_queued: onQueued,
   model_retry: withTurn((turn, { message, at, seconds }) => {
     turn.retry = { message, at, seconds };
+  }),
+  summing_up: withTurn((turn) => {
+    turn.summing = true;
   }),
   turn_started: (state, event) => setState(state, event, "running"),
   turn_resumed: (state, event) => setState(state, event, "running"),

@@ -24,7 +24,7 @@ export class SurfacedView {
     this.list = h("ul", { class: "surfaced-list" });
     this.details = h("details", { class: "surfaced-box" }, h("summary", {}, icon("memory"), this.count, h("span", { class: "tool-chevron" }, icon("down"))), this.list);
     this.details.addEventListener("toggle", () => this.#closeOthers());
-    this.element = h("aside", { class: "surfaced", "aria-label": "Memories used for this answer", hidden: true }, this.details);
+    this.element = h("aside", { class: "surfaced", role: "note", "aria-label": "Memories used for this answer", hidden: true }, this.details);
   }
 
   /** isLast: the newest turn's list is open where there is room for it, the ones before are a click away. */

@@ -5,6 +5,9 @@ import { runButton } from "./code-run.js";
 
 const CONTAINERS = new Set(["UL", "OL", "LI", "P", "BLOCKQUOTE", "DIV", "H1", "H2", "H3", "H4", "H5", "H6"]);
 
+const NOTE = /(?:^|\n)\[\^[^\]\s]+\]:[^\n]*$/; // a footnote's own text is shown once all of it is there
+const NOTE_CHARS = 1000;
+
 export class TextView {
   #blocks = new Map();
   #tail = h("span", { class: "tail" });
@@ -16,7 +19,8 @@ export class TextView {
   update(segment) {
     for (const [number, html] of segment.html) this.#setBlock(number, html);
     // A new line may begin a list or a heading: what follows it waits the moment until it is rendered.
-    this.#setTail(segment.html.size > 0 ? segment.tail.split("\n", 1)[0] : segment.tail);
+    const tail = segment.html.size > 0 ? segment.tail.split("\n", 1)[0] : segment.tail;
+    this.#setTail(NOTE.test(segment.text.slice(-NOTE_CHARS)) ? "" : tail);
   }
 
   #setBlock(number, html) {
@@ -32,6 +36,12 @@ export class TextView {
     for (const code of block.element.querySelectorAll("pre")) decorate(code);
     for (const table of block.element.querySelectorAll("table")) wrapTable(table);
     for (const number of block.element.querySelectorAll(".footnote-ref")) this.#linkNote(number);
+    for (const [index, note] of block.element.querySelectorAll(".footnotes > ol > li").entries()) this.#linkBack(index + 1, note);
+  }
+
+  #linkBack(number, note) {
+    const go = () => [...this.element.querySelectorAll(".footnote-ref > button")].find((button) => button.textContent === String(number))?.focus();
+    (note.querySelector(":scope > p:last-child") ?? note).append(" ", h("button", { type: "button", class: "footnote-link", title: "Back to the text", "aria-label": `Back to the text from footnote ${number}`, onclick: go }, "↩"));
   }
 
   /** From the number of a footnote to the note, which stands at the end of the same text. */

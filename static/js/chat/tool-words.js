@@ -55,10 +55,10 @@ function titleOf(tool, call) {
   return (WRITES.has(tool.notes) && own(STATUS_WORDS, parsed(call.result)?.status)) || done;
 }
 
-/** What of the input stands behind the title; of a tool that is none of Izzy's own the first text in it. */
+/** What of the input stands behind the title; of a tool that is none of Izzy's own its texts and numbers. */
 function shownOf({ shows }, input) {
   const given = shows ? shows.map((name) => input[name]).find(Boolean) : input;
-  return isObject(given) ? firstText(given) : given;
+  return isObject(given) ? plainValues(given) : given;
 }
 
 /** Of a table by names that a model chose: `constructor` is none of its rows. */
@@ -82,10 +82,9 @@ export function noteOf(call) {
   return { item: { id, text: result?.text ?? call.input.content ?? "" }, gone };
 }
 
-function firstText(input) {
+function plainValues(input) {
   const isPlain = (value) => ["string", "number"].includes(typeof value);
-  const found = Object.values(input ?? {}).find((value) => typeof value === "string" || (Array.isArray(value) && value.length > 0 && value.every(isPlain)));
-  return found ?? "";
+  return Object.values(input ?? {}).filter((value) => isPlain(value) || (Array.isArray(value) && value.every(isPlain))).flat();
 }
 
 function isObject(value) {

@@ -2,7 +2,9 @@
 import { h, icon, iconButton } from "../core/dom.js";
 import { copyFrom } from "../core/copy.js";
 import { attachedList } from "./attached-view.js";
-import { readAloudButton } from "./speech.js";
+import { sentencesOf } from "../voice/sentences.js";
+import { voiceSettings } from "../voice/settings.js";
+import { readAloudButton } from "../voice/speaker.js";
 import { BuildView } from "./build-view.js";
 import { moment, sendingText, usageText } from "./format.js";
 import { summedUp } from "./summed-up.js";
@@ -13,13 +15,14 @@ import { versionSwitch } from "./versions.js";
 
 const LONG_CHARS = 1500;
 const LONG_LINES = 25;
+const SILENT_SECONDS = 4;
 const ENDED = new Set(["done", "stopped", "failed", "interrupted"]);
 
 export class TurnView {
   #segments = new Map();
   #foot = "";
 
-  /** actions: {decide, isConnected(), say(text), wentOn(turn, since), retry(turn), edit(turn)} */
+  /** actions: {decide, isConnected(), say(text), wentOn(turn, since), retry(turn), edit(turn), drawn(turn, view)} */
   constructor(turn, actions) {
     this.turn = turn;
     this.actions = actions;
@@ -55,9 +58,10 @@ export class TurnView {
     return this.turn.segments.filter((segment) => segment.type === "text").map((segment) => segment.text.trim()).filter(Boolean).join("\n\n");
   }
 
-  /** The answer as it is read, without the signs of Markdown. */
-  #shownText() {
-    return [...this.flow.querySelectorAll(".prose")].map((element) => element.innerText).join("\n");
+  /** The answer as it is spoken. */
+  sentences() {
+    const { language } = voiceSettings();
+    return [...this.flow.querySelectorAll(".prose")].flatMap((prose) => sentencesOf(prose, language));
   }
 
   #updateSummary() {
@@ -121,13 +125,32 @@ export class TurnView {
     const last = turn.segments.at(-1);
     const silent = !last || last.type === "build" || (last.type === "tool" && last.state !== "running" && last.state !== "asking");
     let content = null;
-    if (turn.state === "queued") content = h("span", { class: "working" }, dots(), "Waiting for its turn");
+    if (turn.state === "queued") content = h("span", { class: "working" }, dots(), h("span", {}, "Waiting for its turn"), this.#untilHeard(last));
     else if (turn.state === "running" && turn.retry) content = h("span", { class: "working" }, dots(), h("span", {}, `${turn.retry.message} `), this.#untilRetry());
-    else if (turn.state === "running" && silent) content = h("span", { class: "working" }, dots(), h("span", { class: "visually-hidden" }, "Izzy is working"));
-    const signature = turn.state === "running" && turn.retry ? turn.retry.at : (content?.textContent ?? "");
+    else if (turn.state === "running" && silent) content = h("span", { class: "working" }, dots(), h("span", { class: "visually-hidden" }, "Izzy is working"), this.#untilHeard(last));
+    const signature = turn.state === "running" && turn.retry ? turn.retry.at : content && (silent || turn.state === "queued") ? `${turn.state} ${turn.segments.length} ${turn.summing}` : (content?.textContent ?? "");
     if (this.status.dataset.shown === signature) return;
     this.status.dataset.shown = signature;
     this.status.replaceChildren(...(content ? [content] : []));
+  }
+
+  #beforeIt() {
+    const before = this.element.previousElementSibling;
+    return before?.matches("[data-state=running], [data-state=queued]") ? "the answer before it is still being written" : "other conversations are answered first";
+  }
+
+  /** A wait of several seconds says what it waits for, and how long by now. */
+  #untilHeard(last) {
+    const element = h("span", { "aria-hidden": "true" });
+    const words = this.turn.state === "queued" ? this.#beforeIt() : this.turn.summing ? "Summing up the earlier part of this conversation" : last?.type === "tool" ? "The model reads what came of it" : "Waiting for the model";
+    const since = Date.now();
+    const tick = () => {
+      const passed = Math.round((Date.now() - since) / 1000);
+      if (passed >= SILENT_SECONDS) element.textContent = `${words}, ${passed} s`;
+      setTimeout(() => element.isConnected && tick(), 1000);
+    };
+    tick();
+    return element;
   }
 
   /** Counts down to the next try. */
@@ -165,7 +188,7 @@ export class TurnView {
     const copy = text ? iconButton("copy", "Copy answer", () => copyFrom(copy, this.plainText())) : null;
     const isNoticed = this.turn.state === "failed" || this.turn.state === "interrupted";
     const retry = canRetry && this.turn.user && !isNoticed ? iconButton("retry", "Try again", () => this.actions.retry(this.turn), { dataset: { retry: "" } }) : null;
-    const aloud = text ? readAloudButton(() => this.#shownText()) : null;
+    const aloud = text ? readAloudButton(() => this.sentences(), voiceSettings) : null;
     const usage = usageText(this.turn.usage);
     return h("div", { class: "message-actions" }, copy, aloud, retry, usage ? h("span", { class: "usage" }, usage) : null);
   }

@@ -39,13 +39,21 @@ async function sendOn(event) {
   } else if (problem) problem.textContent = said?.message ?? "That did not work. Try again.";
 }
 
+/** With data-ask-form what its form has chosen goes along, as where it is sent without a script; but for the token. */
+function addressOf(opener) {
+  if (!("askForm" in opener.dataset)) return opener.dataset.askUrl;
+  const chosen = new URLSearchParams(new FormData(opener.form));
+  chosen.delete("csrfmiddlewaretoken");
+  return `${opener.dataset.askUrl}?${chosen}`;
+}
+
 async function open(opener) {
   const menu = opener.closest("[popover]");
   const back = menu ? document.querySelector(`[popovertarget="${CSS.escape(menu.id)}"]`) : opener;
   menu?.hidePopover();
   const box = dialog();
   box.replaceChildren();
-  await window.htmx.ajax("GET", opener.dataset.askUrl, { target: "#ask-dialog", swap: "innerHTML" });
+  await window.htmx.ajax("GET", addressOf(opener), { target: "#ask-dialog", swap: "innerHTML" });
   if (!box.firstElementChild) return toast("That did not work. Reload the page and try again.", { kind: "danger" });
   box.showModal();
   box.addEventListener("close", () => {

@@ -13,7 +13,9 @@ function combination(event) {
 
 function activate(element) {
   if (element.matches("input, textarea")) {
-    document.querySelector('[data-drawer="open"][aria-expanded="false"]')?.checkVisibility() && document.querySelector('[data-drawer="open"]').click();
+    // What stands in the drawer of a narrow page is reached by opening it, and nothing else is.
+    const drawer = element.checkVisibility({ visibilityProperty: true }) ? null : document.querySelector('[data-drawer="open"][aria-expanded="false"]');
+    if (drawer?.checkVisibility()) drawer.click();
     element.focus();
     element.select?.();
   } else {
@@ -36,18 +38,23 @@ function save(form) {
   else form.requestSubmit();
 }
 
-/** Leaves a form that is edited in place; false in any other. */
-function leave(form) {
-  const cancel = form?.querySelector("[data-cancel]");
-  cancel?.click();
-  return Boolean(cancel);
+/** Leaves what is edited in place: by its Cancel, or by closing what was opened for it; false in any other form. */
+function leave(target) {
+  const cancel = target.closest?.("form")?.querySelector("[data-cancel]");
+  const opened = target.closest?.("details[data-leave][open]");
+  if (cancel) cancel.click();
+  else if (opened) {
+    opened.open = false;
+    opened.querySelector("summary").focus();
+  }
+  return Boolean(cancel ?? opened);
 }
 
 export function startShortcuts() {
   document.addEventListener("keydown", (event) => {
     if (event.defaultPrevented || event.isComposing || document.querySelector("dialog[open]")) return;
     const combo = combination(event);
-    if (combo === "escape" && leave(event.target.closest?.("form:has([data-cancel])"))) {
+    if (combo === "escape" && leave(event.target)) {
       event.preventDefault();
       return;
     }

@@ -266,7 +266,8 @@ def test_what_has_committed_something_is_not_done_again(alice: User) -> None:
     assert names(alice) == ["try 1"]
 
 
-def test_a_connection_that_broke_is_made_anew(alice: User) -> None:
+@pytest.mark.parametrize("writes", [False, True])
+def test_a_connection_that_broke_is_made_anew(alice: User, writes: bool) -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_backend_pid()")
         (pid,) = cursor.fetchone()
@@ -275,8 +276,29 @@ def test_a_connection_that_broke_is_made_anew(alice: User) -> None:
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_terminate_backend(%s)", [pid])
 
+    def write() -> None:
+        with writing_for(alice.pk):
+            preferences_update(user_id=alice.pk, display_name="Alice")
+
     at_once([end])
-    assert repeated(lambda: names(alice)) == [""]
+    repeated(write if writes else lambda: names(alice))
+    assert names(alice) == ["Alice" if writes else ""]
+
+
+def test_what_broke_within_a_block_of_a_transaction_is_done_again(alice: User) -> None:
+    tries: list[int] = []
+
+    def work() -> list[str]:
+        tries.append(len(tries))
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SELECT pg_backend_pid()")
+            with transaction.atomic():
+                if len(tries) == 1:
+                    cursor.execute("SELECT pg_terminate_backend(%s)", cursor.fetchone())
+                return names(alice)
+
+    assert repeated(work) == [""]
+    assert len(tries) == 2
 
 
 @pytest.mark.parametrize(

@@ -197,7 +197,7 @@ REPAIRED: Table = [
     (
         "builder: builds",
         "a follower too far ahead",
-        lambda w: Follower.objects.unscoped().update(told=50),
+        lambda w: Follower.objects.unscoped().update(emitted=50),
     ),
     ("chat: counters", "a low counter", low_counter),
     ("chat: turns", "a turn without message", silent_turn),

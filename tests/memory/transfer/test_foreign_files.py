@@ -140,3 +140,21 @@ def test_a_longer_talk_adds_what_is_new(
     assert counts(job) == {"message": 2}
     assert counts(job, "merged") == {"conversation": 1}
     assert Message.objects.for_user(bob).count() == 5
+
+
+@pytest.mark.parametrize("title", ["", "New chat"])
+def test_a_talk_without_a_title_is_called_by_the_first_words_of_its_owner(
+    bob: User, take_in: TakeIn, monkeypatch: pytest.MonkeyPatch, title: str
+) -> None:
+    said = [
+        ForeignMessage(key="m0", role="assistant", content="Welcome!"),
+        ForeignMessage(key="m1", role="user", content="Hi, where do herons nest? I saw one."),
+    ]
+
+    def read(upload: Upload) -> Iterator[Read]:
+        yield ForeignConversation(place="1", key="6f0c-1d2e", title=title, messages=said)
+
+    made = Reader(name="talk", title="Talk", matches=lambda upload: False, read=read)
+    monkeypatch.setitem(records._readers, "talk", made)
+    take_in(bob, b"whatever", format="talk")
+    assert Conversation.objects.for_user(bob).get().title == "Where do herons nest?"

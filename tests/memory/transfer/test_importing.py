@@ -123,7 +123,7 @@ def test_a_broken_line_is_reported_with_its_number_and_the_rest_is_taken(
         (b'{"type":"note","id":"none","content":"a"}', "UUID"),
         (b'{"type":"note","id":"%s","content":""}', "empty"),
         (b'{"type":"note","id":"%s","content":"a","importance":9}', "importance"),
-        (b'{"type":"note","id":"%s","content":"a","valid_from":"3000-01-01"}', "range"),
+        (b'{"type":"note","id":"%s","content":"a","valid_from":"9999-01-01"}', "range"),
         (b'{"type":"note","id":"%s","content":7}', "content"),
         (b'["note"]', "no record"),
         (b"[" * 5000, "deeply"),

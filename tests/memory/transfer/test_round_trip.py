@@ -1,6 +1,7 @@
 """Taken out, brought into another account and taken out again: the same file."""
 
 import json
+from datetime import UTC, datetime
 
 import pytest
 
@@ -9,6 +10,8 @@ from apps.accounts.services import user_delete
 from apps.chat.attachments.files import file_read
 from apps.chat.attachments.selectors import conversation_attached, ids_in
 from apps.chat.models import Attachment, Conversation, Folder, Message, Turn
+from apps.memory.models import Memory
+from apps.memory.notes.creation import memory_create
 from tests.conftest import make_user
 
 from .conftest import TakeIn, counts, exported
@@ -29,6 +32,16 @@ def test_an_export_that_goes_into_an_empty_instance_comes_out_the_same(
     assert (job.state, job.error) == ("done", "")
     assert (counts(job, "wrong"), counts(job, "skipped")) == ({}, {}), job.report
     assert exported(other).decode().splitlines() == data.decode().splitlines()
+
+
+def test_notes_of_times_long_ago_and_far_ahead_go_along(alice: User, take_in: TakeIn) -> None:
+    born, ever = datetime(1815, 12, 10, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
+    memory_create(user_id=alice.pk, content="Ada was born.", valid_from=born, valid_to=ever)
+    other = make_user("other")
+    job = take_in(other, exported(alice), own=True)
+    assert counts(job, "wrong") == {}, job.report
+    note = Memory.objects.for_user(other).get(content="Ada was born.")
+    assert (note.valid_from, note.valid_to) == (born, ever)
 
 
 def test_a_file_beside_a_message_goes_along_under_the_id_that_it_gets(

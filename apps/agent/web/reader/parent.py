@@ -83,7 +83,7 @@ async def read_page(page: Page, *, progress: Emit) -> Document:
 
 
 async def read_file(kind: Kind, body: bytes) -> Document:
-    """What was read of a file before a time or memory limit: text, or an image. One that cannot be read at all has neither."""
+    """The part of a file read before a time or memory limit: text, or an image. One that cannot be read at all has neither."""
     return await _gathered(Page("", kind, "", body, cut=False))
 
 

@@ -6,6 +6,7 @@ rows of one user, and lets users write side by side. A write without that lock i
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
@@ -33,9 +34,16 @@ SESSION = (
     "SET tcp_keepalives_idle = 10",
     "SET tcp_keepalives_interval = 5",
     "SET tcp_keepalives_count = 3",
+    "SET tcp_user_timeout = '25s'",  # of what was sent and is not confirmed: keepalives do not count then
 )
-CLIENT = {"connect_timeout": 10, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
-"""The same on our side, where the address says nothing else: whoever waits for a server that is gone is told so."""
+CLIENT = {
+    "connect_timeout": 10,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 25_000,
+}
+"""The same on our side, where the address says nothing else: whoever waits for a server that is gone gets an error."""
 
 
 def lock_key(user_id: UUID) -> int:
@@ -50,6 +58,7 @@ class DatabaseWrapper(CountsErrors, postgresql.DatabaseWrapper):
         super().__init__(*arguments, **options)
         self.commits = 0  # begun, of transactions and of statements that write outside one
         self._held: dict[UUID, list[str]] = {}  # users locked, with the savepoints that were open then
+        self.losses = 0  # connections that broke and were put away
         self.execute_wrappers.append(self._guard)
 
     def tables_state(self) -> Any:
@@ -89,8 +98,10 @@ class DatabaseWrapper(CountsErrors, postgresql.DatabaseWrapper):
         try:
             self.lock_user(user_id)
         except BaseException:
-            self.connection.rollback()
-            self.connection.autocommit = True
+            # A connection that broke has nothing to take back, and what broke it is what is raised.
+            with suppress(psycopg.Error):
+                self.connection.rollback()
+                self.connection.autocommit = True
             raise
 
     def _savepoint(self, sid: str) -> None:
@@ -113,6 +124,7 @@ class DatabaseWrapper(CountsErrors, postgresql.DatabaseWrapper):
 
     def _close(self) -> None:
         self._held.clear()
+        self.losses += self.is_lost()
         super()._close()  # type: ignore[misc]
 
     def _guard(

@@ -34,7 +34,7 @@ def owned_tables() -> frozenset[str]:
 
 
 def written_by(sql: str) -> Written | None:
-    """What the statement writes of users' rows; None for nothing. A microsecond for one that was seen before."""
+    """The users' rows that the statement writes; None for none. A microsecond for one that was seen before."""
     if not sql.startswith(WRITES):
         return None
     return _looked_through(sql) if len(sql) > REMEMBERED_CHARS else _remembered(sql)

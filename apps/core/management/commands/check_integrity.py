@@ -104,7 +104,7 @@ def _blind(why: str, options: dict[str, Any]) -> None:
 def _lines(
     outcomes: list[Outcome], people: dict[UUID | None, str], *, left: int, fix: bool
 ) -> Iterator[str]:
-    """What people read: each finding in three lines."""
+    """For people: each finding in three lines."""
     if not outcomes:
         yield f"Everything fits: {len(checks())} checks found nothing."
         return

@@ -46,7 +46,7 @@ class Command(BaseCommand):
 
 
 async def serve(caller: Caller) -> None:
-    """Until stdin ends. On SIGTERM what runs is stopped first."""
+    """Until stdin ends, or nobody reads stdout. On SIGTERM what runs is stopped first."""
     from mcp.server.stdio import stdio_server
 
     from apps.gateway.mcp.calling import calls_stop
@@ -64,5 +64,8 @@ async def serve(caller: Caller) -> None:
         signal.SIGTERM, lambda: leaving.add(asyncio.create_task(leave()))
     )
     server = make_server(find_caller)
-    async with stdio_server() as (read, write):
-        await server.run(read, write, server.create_initialization_options())
+    try:
+        async with stdio_server() as (read, write):
+            await server.run(read, write, server.create_initialization_options())
+    except* BrokenPipeError:
+        pass  # the client was killed: nobody reads any more

@@ -1,4 +1,4 @@
-"""ChatGPT's export: conversations as trees of messages, in one file or in shards, and what ChatGPT was told to remember."""
+"""ChatGPT's export: conversations as trees of messages, in one file or in shards, and what ChatGPT was asked to remember."""
 
 import json
 import re

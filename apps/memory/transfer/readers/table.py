@@ -85,8 +85,8 @@ def read(upload: Upload) -> Iterator[Read]:
 
 def _separator(sample: str) -> str:
     """The sign that parts the columns: the one that the first lines hold equally often, or the first line most often."""
-    if told := _SEPARATOR.match(sample):
-        return told[1]
+    if found := _SEPARATOR.match(sample):
+        return found[1]
     lines = [re.sub(r'"[^"]*"', "", line) for line in sample.splitlines()[:20] if line.strip()]
     if not lines:
         return ","

@@ -1,4 +1,4 @@
-"""The gist of a message in its talk: the words that tell something, what it takes from the talk before, and its concern: how far
+"""The contextual query of a message: its content words, what it takes from the talk before, and its concern: how far
 it sounds as if its answer depended on the one who wrote it.
 
 How much a word says everywhere, not in one user's few notes, is read off the bundled vectors: training has made those
@@ -61,7 +61,7 @@ _CLAUSES = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Gist:
+class ContextualQuery:
     """Text searched for in the talk's stead, and the clauses of the newest message where that stands for itself.
 
     `words` says how much each word of `text` counts each time it stands there, 0..1, and `content` how much it says beside.
@@ -97,8 +97,8 @@ class _Message:
         return sum(self.content.values())
 
 
-def gist_of(talk: Sequence[str], languages: Collection[str]) -> Gist:
-    """The gist of the newest of some messages (oldest first, three at most count), which are written in `languages`."""
+def contextual_query(talk: Sequence[str], languages: Collection[str]) -> ContextualQuery:
+    """The query for the newest of some messages (oldest first, three at most count), which are written in `languages`."""
     newest = _message(talk[-1], languages)
     lean = _leaning(newest) if len(talk) > 1 else 0.0
     parts = [(newest, 1.0)]
@@ -118,7 +118,7 @@ def gist_of(talk: Sequence[str], languages: Collection[str]) -> Gist:
     times = Counter(word for message, _ in parts for word in message.words)
     words = {word: weight / times[word] for word, weight in words.items()}
     text = "\n".join(message.text for message, _ in reversed(parts))
-    return Gist(text, newest.text, words, content, lean, () if lean else _clauses(newest))
+    return ContextualQuery(text, newest.text, words, content, lean, () if lean else _clauses(newest))
 
 
 def _clauses(message: _Message) -> tuple[str, ...]:
@@ -126,12 +126,12 @@ def _clauses(message: _Message) -> tuple[str, ...]:
     parts = [part for part in _CLAUSES.split(message.text) if part.strip()]
     if len(parts) < 2:
         return ()
-    telling = [
+    clauses = [
         part
         for part in parts
         if sum(message.content.get(word, 0.0) for word in set(split_words(part))) >= LEAST_CLAUSE
     ]
-    return tuple(telling[:MAX_CLAUSES])
+    return tuple(clauses[:MAX_CLAUSES])
 
 
 def _message(text: str, languages: Collection[str]) -> _Message:

@@ -1,0 +1,43 @@
+"""The base of all forms of pages. Services decide what is accepted; a form asks for it, and says what was refused."""
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from django import forms
+
+from apps.core.errors import IzzyError
+
+
+class PlainForm(forms.Form):
+    """A form whose inputs carry the design system's classes. `field_of` names the field for a refusal's, where they differ;
+    `checks` has what a service asks of single fields, so that all that is wrong is told at once, each beside its field."""
+
+    field_of: ClassVar[dict[str, str]] = {}
+    checks: ClassVar[dict[str, Callable[[Any], object]]] = {}
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        kwargs.setdefault("label_suffix", "")
+        super().__init__(*args, **kwargs)
+        for field in self.fields.values():
+            if not isinstance(field.widget, forms.CheckboxInput | forms.CheckboxSelectMultiple):
+                field.widget.attrs.setdefault("class", "input")
+
+    def clean(self) -> dict[str, Any]:
+        given = super().clean() or self.cleaned_data
+        for name, check in self.checks.items():
+            if name in given:
+                self.check(name, check, given[name])
+        return given
+
+    def check(self, name: str, check: Callable[..., object], *values: Any) -> None:
+        """Show at a field what a service would refuse of it."""
+        try:
+            check(*values)
+        except IzzyError as error:
+            self.add_error(name, error.message)
+
+    def add_failure(self, error: IzzyError) -> None:
+        """Show a service's refusal at the field it names, else above the form."""
+        named = str(error.extra.get("field", ""))
+        field = self.field_of.get(named, named)
+        self.add_error(field if field in self.fields else None, error.message)

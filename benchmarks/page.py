@@ -1,0 +1,232 @@
+"""What the chat page holds over many turns, and how it opens and types in a very long conversation, in Chromium.
+
+A model server of the benchmark's own answers; heap, nodes and listeners are counted after the browser has collected its garbage.
+Opening and typing stand beside the same in a conversation of 20 messages, in the same run. Typing is the time from a key to the
+second frame after it, which has what it changed on the screen.
+"""
+
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+
+from apps.accounts.models import User
+from apps.agent.model.messages import canonical_json
+from apps.chat.models import Conversation, Message, Role, Turn, TurnStatus
+from benchmarks._load_model import PIECES, PROSE, Pace, paced_model
+from benchmarks._network import environment_of, web_process
+from benchmarks._scratch import database_environment, make_user, scratch_database
+from benchmarks.report import Report, Timing, timed
+
+TURNS = 200
+MESSAGES = 2_000
+FEW = 20
+KEYS = 60
+OPENED = 12
+GROWTH = 1.5
+CHROMIUM = os.environ.get("IZZY_TEST_CHROMIUM", "/usr/bin/chromium")
+COUNTED = ("JSHeapUsedSize", "Nodes", "JSEventListeners")
+LET_IN = """
+from django.conf import settings
+from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
+from django.contrib.sessions.backends.db import SessionStore
+from apps.accounts.models import User
+user, session = User.objects.get(), SessionStore()
+session[SESSION_KEY], session[BACKEND_SESSION_KEY] = str(user.pk), settings.AUTHENTICATION_BACKENDS[0]
+session[HASH_SESSION_KEY] = user.get_session_auth_hash()
+session.save()
+print(session.session_key)
+"""
+TYPED = """(count) => (async () => {
+  const field = document.getElementById("message");
+  const times = [];
+  for (let key = 0; key < count; key += 1) {
+    const began = performance.now();
+    field.setRangeText("x", field.value.length, field.value.length, "end");
+    field.dispatchEvent(new InputEvent("input", { bubbles: true, data: "x" }));
+    await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+    times.push(performance.now() - began);
+  }
+  return times;
+})()"""
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--turns", type=int, default=TURNS, metavar="N", help="turns of one page")
+
+
+def run(options: dict[str, Any]) -> Report:
+    from playwright.sync_api import sync_playwright
+
+    turns = options["turns"]
+    report = Report("page", settings={"turns": turns, "messages": MESSAGES})
+    with scratch_database() as path:
+        user = make_user("alice")
+        small, large = _conversation(user, FEW), _conversation(user, MESSAGES)
+        session = _session(path.parent)
+        with (
+            _model() as model,
+            web_process(path.parent, **_beside(path.parent, model)) as web,
+            sync_playwright() as playwright,
+        ):
+            browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+            url = f"http://127.0.0.1:{web.port}"
+            cookie: Any = {"name": settings.SESSION_COOKIE_NAME, "value": session, "url": url}
+            context = browser.new_context(storage_state={"cookies": [cookie], "origins": []})
+            page = context.new_page()
+            try:
+                _compare(report, page, url, small, large)
+                _hold(report, page, url, turns)
+            finally:
+                browser.close()
+    return report
+
+
+def _hold(report: Report, page: Any, url: str, turns: int) -> None:
+    counts = page.context.new_cdp_session(page)
+    counts.send("Performance.enable")
+    page.goto(url)
+    page.wait_for_selector("#composer[data-ready]")
+    section = report.section(
+        "one page over its turns", ["turn", "heap MB", "nodes", "listeners", "turns shown"]
+    )
+    marks = [mark for mark in (20, 100, 200, 400) if mark <= turns]
+    found: dict[int, dict[str, float]] = {}
+    for number in range(1, turns + 1):
+        page.fill("#message", f"Question {number} about the garden")
+        page.press("#message", "Enter")
+        page.wait_for_function(
+            "(text) => [...document.querySelectorAll('.turn')].some((turn) => turn.dataset.state === 'done'"
+            " && turn.querySelector('.bubble')?.textContent.trim() === text)",
+            arg=f"Question {number} about the garden",
+            timeout=60_000,
+        )
+        if number in marks:
+            counts.send("HeapProfiler.collectGarbage")
+            metrics = counts.send("Performance.getMetrics")["metrics"]
+            found[number] = {each["name"]: each["value"] for each in metrics if each["name"] in COUNTED}
+            heap, nodes, listeners = (found[number][name] for name in COUNTED)
+            section.add(number, heap / 1e6, int(nodes), int(listeners), page.locator(".turn").count())
+    first, last = found[marks[-2]], found[marks[-1]]
+    for name in COUNTED:
+        growth = last[name] / first[name]
+        aim = f"{name} at turn {marks[-1]} at most {GROWTH} × that at {marks[-2]} ({growth:.2f} ×)"
+        report.aims[aim] = growth <= GROWTH
+
+
+def _compare(report: Report, page: Any, url: str, small: UUID, large: UUID) -> None:
+    section = report.section(
+        f"{MESSAGES:,} messages beside {FEW} (milliseconds)",
+        ["what", "p50", "p95", f"p50 of {FEW}", "ratio"],
+    )
+
+    def opened(place: UUID) -> float:
+        def open_() -> None:
+            page.goto(f"{url}/c/{place}/")
+            page.wait_for_selector("#composer[data-ready]")
+
+        return timed(open_)[1]
+
+    opened(small), opened(large)
+    times: dict[UUID, list[float]] = {small: [], large: []}
+    for _ in range(OPENED):
+        for place, spent in times.items():
+            spent.append(opened(place))
+    few, many = Timing.of(times[small]), Timing.of(times[large])
+    section.add("opened", *many, few.p50, many.p50 / few.p50)
+    aim = f"a conversation of {MESSAGES:,} opens in at most 1.5 × the time of one of {FEW}"
+    report.aims[f"{aim} ({many.p50 / few.p50:.2f} ×)"] = many.p50 <= 1.5 * few.p50
+    opened(small)
+    few = Timing.of(page.evaluate(TYPED, KEYS))
+    opened(large)
+    many = Timing.of(page.evaluate(TYPED, KEYS))
+    section.add("a key", *many, few.p50, many.p50 / few.p50)
+    while page.locator("#earlier").is_visible():
+        count = page.locator(".turn").count()
+        page.evaluate("document.getElementById('earlier').click()")
+        page.wait_for_function(
+            "(count) => document.querySelectorAll('.turn').length > count"
+            " || document.getElementById('earlier').hidden",
+            arg=count,
+        )
+    shown = page.locator(".turn").count()
+    whole = Timing.of(page.evaluate(TYPED, KEYS))
+    section.add(f"a key, {shown} turns shown", *whole, few.p50, whole.p50 / few.p50)
+    aim = f"a key takes at most 1.5 × as long with all {MESSAGES:,} shown"
+    report.aims[f"{aim} ({whole.p50 / few.p50:.2f} ×)"] = whole.p50 <= 1.5 * few.p50
+
+
+def _conversation(user: User, count: int) -> UUID:
+    place = Conversation.objects.create(user=user, title=f"{count} messages", last_position=count)
+    turns = [
+        Turn(user=user, conversation=place, position=position, state=TurnStatus.DONE)
+        for position in range(1, count, 2)
+    ]
+    Turn.objects.bulk_create(turns)
+    rows = []
+    for turn in turns:
+        for offset, (role, text) in enumerate(((Role.USER, "And then?"), (Role.ASSISTANT, PROSE))):
+            blocks = canonical_json([{"type": "text", "text": text}])
+            rows.append(
+                Message(
+                    user=user,
+                    conversation=place,
+                    turn=turn,
+                    position=turn.position + offset,
+                    role=role,
+                    blocks=blocks,
+                    text=text,
+                    speaker=role,
+                    round=offset,
+                )
+            )
+    Message.objects.bulk_create(rows)
+    return place.pk
+
+
+def _session(folder: Path) -> str:
+    """The key of a session of the user's, made by a process of the server's own keys."""
+    command = [sys.executable, "manage.py", "shell", "-v", "0", "-c", LET_IN]
+    environment = environment_of(folder, database_environment(folder))
+    made = subprocess.run(
+        command, cwd=settings.BASE_DIR, env=environment, text=True, check=True, capture_output=True
+    )
+    return made.stdout.split()[-1]
+
+
+def _beside(folder: Path, model: str) -> dict[str, str]:
+    """The environment of the web process."""
+    server = {"ANTHROPIC_BASE_URL": model, "ANTHROPIC_API_KEY": "none"}
+    return database_environment(folder) | server
+
+
+@contextmanager
+def _model() -> Iterator[str]:
+    """The address of a model server that runs beside, in a thread: the browser's library has the loop of this one."""
+    loop, ready, over = asyncio.new_event_loop(), threading.Event(), asyncio.Event()
+    addresses: list[str] = []
+
+    async def serve() -> None:
+        async with paced_model(Pace(rate=400, count=len(PIECES))) as address:
+            addresses.append(address)
+            ready.set()
+            await over.wait()
+
+    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()), daemon=True)
+    thread.start()
+    ready.wait(10)
+    try:
+        yield addresses[0]
+    finally:
+        loop.call_soon_threadsafe(over.set)
+        thread.join(10)
+        loop.close()

@@ -1,0 +1,93 @@
+"""The pages of the memory, one after the other, as a person goes through them."""
+
+import re
+from collections.abc import Callable
+
+from playwright.sync_api import Page, StorageState, expect
+
+from tests.browser.server import Server
+from tests.browser.test_conversation import rest
+
+
+def test_a_memory_is_followed_through_all_pages_of_the_memory(
+    server: Server, someone: StorageState, open_page: Callable[..., Page]
+) -> None:
+    page = open_page(f"{server.url}/memory/", state=someone)
+    keys, status = page.keyboard, page.locator(".done")
+    expect(page.get_by_role("heading", name="Bring it along")).to_be_visible()
+
+    def make(content: str, **fields: object) -> str:
+        return str(rest(page, "POST", "/memories/", {"content": content, **fields})["id"])
+
+    oboe = make("Nina plays the oboe", tags=["music"], kind="fact")
+    band = make("The band rehearses on Mondays", tags=["music"], valid_from="2025-03-03T18:00:00Z")
+    hall = make("The band rehearses in the town hall", tags=["music"])
+    barn = make("The band rehearses in the barn")
+    rest(page, "POST", f"/memories/{oboe}/links/", {"target": band, "relation": "belongs to"})
+    rest(page, "POST", f"/memories/{hall}/links/", {"target": barn, "relation": "contradicts"})
+
+    # From the overview to what waits, and settled.
+    page.goto(f"{server.url}/memory/")
+    page.get_by_role("link", name=re.compile(r"^1\s*contradiction to settle")).click()
+    side = page.locator(".against-side", has_text="in the barn")
+    side.get_by_role("button").first.click()
+    expect(page.locator(".against")).to_have_count(0)
+    assert rest(page, "GET", f"/memories/{hall}/")["status"] != "active"
+
+    # Several at once from the list, and back again.
+    page.goto(f"{server.url}/memory/browse/?tag=music")
+    notes = page.locator(".note")
+    expect(notes).to_have_count(2)
+    notes.first.get_by_role("checkbox").check()
+    page.get_by_role("button", name="Tick all").click()
+    page.get_by_label("Tag to add").fill("evening")
+    page.get_by_role("button", name="Add tag").click()
+    expect(notes.first).to_contain_text("#evening")
+    page.get_by_role("button", name="Undo").click()
+    expect(page.locator(".note", has_text="#evening")).to_have_count(0)
+
+    # A memory's own page: changed, undone, limited in time, approved of by nobody since it is the user's own.
+    page.goto(f"{server.url}/memory/{oboe}/")
+    keys.press("e")
+    page.get_by_label("Note").fill("Nina plays the bassoon")
+    page.wait_for_load_state()  # keys are heard from then on
+    keys.press("Escape")
+    expect(page.locator(".one-words")).to_have_text("Nina plays the oboe")
+    page.get_by_role("link", name="Edit").click()
+    page.get_by_label("Note").fill("Nina plays the cello")
+    page.wait_for_load_state()
+    keys.press("Control+Enter")
+    expect(page.locator(".one-words")).to_have_text("Nina plays the cello")
+    status.get_by_role("button", name="Undo").click()
+    expect(page.locator(".one-words")).to_have_text("Nina plays the oboe")
+    page.locator(".one-valid summary").click()
+    page.get_by_label("Holds until").fill("2024-01-01T00:00")
+    page.locator(".one-valid").get_by_role("button", name="Save").click()
+    expect(page.get_by_text("until 1 January 2024").first).to_be_visible()
+
+    # To a linked one, in the picture by keys, and to its page.
+    page.get_by_role("link", name="As a picture").click()
+    page.locator("svg [href*='/memory/'], svg a").first.focus()
+    keys.press("+")
+    spot = page.locator(f'svg a[href$="/memory/{band}/"]').first
+    spot.focus()
+    keys.press("Enter")
+    page.wait_for_url(f"{server.url}/memory/{band}/")
+    page.get_by_role("button", name="Archive").click()
+    expect(status).to_contain_text("Archived “The band rehearses on Mondays”")
+    status.get_by_role("button", name="Undo").click()
+
+    # By when things were true, and by when they were learned.
+    page.goto(f"{server.url}/memory/timeline/?month=2025-03")
+    expect(page.locator("#timeline")).to_contain_text("rehearses on Mondays")
+    page.get_by_role("link", name="When learned").or_(
+        page.locator(".timeline-by a").nth(1)
+    ).first.click()
+    expect(page.locator("#timeline")).to_contain_text("Nina plays the oboe")
+
+    # And gone for good.
+    page.goto(f"{server.url}/memory/{oboe}/")
+    page.get_by_role("link", name="Purge").click()
+    page.get_by_role("button", name=re.compile("^Purge")).click()
+    page.wait_for_url(re.compile(r"/memory/purges/"))
+    assert rest(page, "GET", "/memories/?q=oboe")["count"] == 0

@@ -1,0 +1,104 @@
+"""Pages by keys alone: the skip link, a focus that is seen at every stop, and every edit in place left by Escape and saved by
+Ctrl+Enter."""
+
+import re
+from collections.abc import Callable
+
+from playwright.sync_api import Page, StorageState, expect
+
+from tests.browser.server import Server
+
+FILL = """
+from importlib import import_module
+from django.conf import settings
+from apps.accounts.models import User
+from apps.memory.files.services import file_write
+from apps.memory.notes.creation import memory_create
+from apps.chat.models import Conversation
+session = import_module(settings.SESSION_ENGINE).SessionStore({session!r})
+user = User.objects.get(pk=session["_auth_user_id"])
+memory_create(user_id=user.pk, content="Bees live behind the shed")
+file_write(user_id=user.pk, path="/memories/bees.md", text="Two hives")
+Conversation.objects.create(user=user, title="About bees", channel="chat")
+"""
+UNSEEN = """() => {
+  const element = document.activeElement;
+  if (element === document.body || element.matches("input[type=date]")) return "";  // whose parts are the browser's
+  const { outlineStyle, outlineWidth, boxShadow } = getComputedStyle(element);
+  const drawn = (outlineStyle !== "none" && outlineWidth !== "0px") || boxShadow !== "none" || element.closest("label:has(:focus-visible)") !== null;
+  const box = element.getBoundingClientRect();
+  return drawn && box.width > 0 ? "" : element.outerHTML.slice(0, 120);
+}"""
+"""What has the focus, where nothing shows it."""
+
+
+def tab_through(page: Page, stops: int) -> list[str]:
+    unseen = []
+    for _ in range(stops):
+        page.keyboard.press("Tab")
+        unseen.append(page.evaluate(UNSEEN))
+    return [each for each in unseen if each]
+
+
+def test_every_page_and_edit_works_by_keys(
+    server: Server, someone: StorageState, open_page: Callable[..., Page]
+) -> None:
+    server.manage("shell", "-v", "0", "-c", FILL.format(session=someone["cookies"][0]["value"]))
+    page = open_page(server.url + "/memory/browse/", state=someone)
+    keys = page.keyboard
+
+    keys.press("Tab")
+    skip = page.locator(".skip-link").first
+    expect(skip).to_be_focused()
+    expect(skip).to_be_in_viewport()
+    assert tab_through(page, 45) == []
+
+    note = page.locator(".note[data-note]").first
+    note.get_by_role("button", name="Edit this memory").focus()
+    keys.press("Enter")
+    field = page.locator(".note textarea").first
+    expect(field).to_be_focused()
+    keys.press("Escape")
+    expect(note).to_contain_text("Bees live behind the shed")
+    note.get_by_role("button", name="Edit this memory").focus()
+    keys.press("Enter")
+    expect(field).to_be_focused()
+    field.fill("Bees live in the garden")
+    keys.press("Control+Enter")
+    expect(note).to_contain_text("Bees live in the garden")
+
+    note.get_by_role("link", name="Open this memory").focus()
+    keys.press("Enter")
+    page.wait_for_url(re.compile(r"/memory/[0-9a-f-]{36}/$"))
+    change = page.locator(".one-valid > summary")
+    change.focus()
+    keys.press("Enter")
+    keys.press("Tab")
+    expect(page.locator(".one-valid input:focus")).to_have_count(1)
+    keys.press("Escape")
+    expect(change).to_be_focused()
+    expect(page.locator(".one-valid form")).to_be_hidden()
+    page.get_by_role("link", name="Edit", exact=True).focus()
+    keys.press("Enter")
+    page.wait_for_url("**/?edit*")
+    page.locator(".one-text textarea").first.press("Escape")
+    page.wait_for_url(re.compile(r"/memory/[0-9a-f-]{36}/$"))
+
+    page.goto(server.url + "/memory/files/")
+    page.get_by_role("button", name=re.compile("Edit")).first.focus()
+    keys.press("Enter")
+    text = page.locator("li .file-editor")
+    expect(text).to_be_visible()
+    keys.press("Escape")
+    expect(text).to_be_hidden()
+
+    page.goto(server.url + "/conversations/")
+    page.get_by_role("button", name=re.compile("About bees")).last.focus()
+    keys.press("Enter")
+    page.locator(".menu:popover-open").get_by_text("Rename").focus()
+    keys.press("Enter")
+    title = page.get_by_role("textbox", name="Title").first
+    expect(title).to_be_focused()
+    keys.press("Escape")
+    expect(title).to_be_hidden()
+    expect(page.get_by_role("link", name="About bees").first).to_be_visible()

@@ -1,0 +1,19 @@
+"""Stand-ins for the browser's voice and recogniser, which note what they are asked for: a headless browser has neither."""
+
+ENGINES = """
+window.spoken = [];
+window.silenced = 0;
+window.SpeechSynthesisUtterance = class { constructor(text) { this.text = text; } };
+Object.defineProperty(window, "speechSynthesis", { value: {
+  speak(words) { if (words.text) window.spoken.push(words); },
+  cancel() { window.silenced += 1; },
+} });
+window.SpeechRecognition = class {
+  start() { window.listening = this; this.onstart?.(); }
+  stop() { this.onend(); }
+  abort() { this.onend(); }
+  hear(...said) { this.onresult?.({ results: said.map((transcript) => [{ transcript }]) }); }
+  /** As Chrome on Android: each growth of what is said is a final result of its own. */
+  guess(...said) { this.onresult?.({ results: said.map((transcript) => Object.assign([{ transcript, confidence: 0 }], { isFinal: true })) }); }
+};
+"""
