@@ -22,11 +22,11 @@ from apps.capabilities.catalog.drafts import clean_description
 from apps.capabilities.catalog.names import clean_name
 from apps.capabilities.models import MAX_DESCRIPTION_CHARS
 from apps.core.http.shapes import ABSENT, Beside, Checked, Id, Moment, OpenInput, Query, Shape, text
-from apps.core.text import is_yes
+from apps.core.text import NOT_BLANK, is_yes
 
 NAME = {"type": "string", "minLength": 1}
 NEW_NAME = {**NAME, "pattern": "^[a-z][a-z0-9_]{1,47}$"}
-DESCRIPTION = {**NAME, "maxLength": MAX_DESCRIPTION_CHARS, "pattern": r"\S"}
+DESCRIPTION = {**NAME, "maxLength": MAX_DESCRIPTION_CHARS, "pattern": NOT_BLANK}
 ANSWER = text(MAX_ANSWER_CHARS)
 
 

@@ -45,10 +45,11 @@ from apps.core.http.shapes import (
     page_of,
     text,
 )
+from apps.core.text import NOT_BLANK
 from apps.memory.models import Origin
 from apps.memory.notes.with_conversation import notes_from
 
-SESSION = {"type": "string", "minLength": 1, "maxLength": MAX_SESSION_CHARS, "pattern": r"\S"}
+SESSION = {"type": "string", "minLength": 1, "maxLength": MAX_SESSION_CHARS, "pattern": NOT_BLANK}
 CHANNEL = {"type": "string", "maxLength": MAX_CHANNEL_CHARS, "nullable": True}
 MESSAGES = {
     "type": "array",

@@ -16,6 +16,9 @@ _ASCII_TOKEN = re.compile(
 )  # `_piece_tokens`, five times as fast
 _SENTENCE_END = re.compile(r"(?<=[.!?…。！？])[\"'”’)\]]*\s+|\n+|(?<=[。！？])")
 
+NOT_BLANK = r"[^\s\x1c-\x1f\x85]"
+"""What JSON Schema says of text that `clean_text` does not find empty: its own `\\s` lacks controls that Python strips."""
+
 LETTERS_PER_TOKEN = 6
 DIGITS_PER_TOKEN = 3
 

@@ -1,4 +1,5 @@
 import json
+import re
 from itertools import pairwise
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
 from apps.core.errors import InvalidInput, TooLarge
-from apps.core.text import chunk_text, clean_text, estimate_tokens, split_sentences
+from apps.core.text import NOT_BLANK, chunk_text, clean_text, estimate_tokens, split_sentences
 
 ENGLISH = Path(__file__).parents[2] / "README.md"
 
@@ -103,3 +104,13 @@ def test_an_overlap_of_the_whole_size_makes_no_sense() -> None:
 @given(st.text(st.characters(max_codepoint=127), max_size=200))
 def test_letters_of_english_are_counted_the_same_beside_others(text: str) -> None:
     assert estimate_tokens(f"{text}\né") == estimate_tokens(f"{text}\na")
+
+
+def test_what_is_blank_is_what_its_description_says() -> None:
+    """By JSON Schema's own idea of white space, which is that of ECMAScript: no U+0085, no separators of files."""
+    ecmascript = NOT_BLANK.replace(
+        r"\s", "\t\n\v\f\r \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+    )
+    for sign in map(chr, range(1, 0x3100)):
+        assert bool(re.search(ecmascript, sign)) == bool(sign.strip()), ascii(sign)
+        assert bool(re.search(NOT_BLANK, sign)) == bool(sign.strip()), ascii(sign)

@@ -26,11 +26,17 @@ from apps.capabilities.models import (
 )
 from apps.core.errors import InvalidInput
 from apps.core.http.shapes import ABSENT, Beside, Checked, ClosedInput, Moment, Query, Refused, Shape
+from apps.core.text import NOT_BLANK
 
 OBJECT = {"type": "object", "additionalProperties": {}}
 SCHEMA = {**OBJECT, "required": ["type"], "properties": {"type": {"type": "string", "enum": ["object"]}}}
 NAME = {"type": "string", "minLength": 1, "pattern": "^[a-z][a-z0-9_]{1,47}$"}
-DESCRIPTION = {"type": "string", "minLength": 1, "maxLength": MAX_DESCRIPTION_CHARS, "pattern": r"\S"}
+DESCRIPTION = {
+    "type": "string",
+    "minLength": 1,
+    "maxLength": MAX_DESCRIPTION_CHARS,
+    "pattern": NOT_BLANK,
+}
 TAGS = {"type": "array", "items": {"type": "string", "minLength": 1}}
 
 
@@ -50,7 +56,7 @@ class FilesInput(ClosedInput):
         None,
         alias="main.py",
         description="Python with `def run(args: dict) -> str`.",
-        json_schema_extra={"minLength": 1, "pattern": r"\S", "nullable": False},
+        json_schema_extra={"minLength": 1, "pattern": NOT_BLANK, "nullable": False},
     )
     requirements: str | None = Field(
         None, alias="requirements.txt", description="Packages to install, one a line."

@@ -23,7 +23,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError, PydanticUseDefault,
 
 from apps.core.errors import InvalidInput, IzzyError
 from apps.core.ids import parse_id
-from apps.core.text import clean_text
+from apps.core.text import NOT_BLANK, clean_text
 
 Row = TypeVar("Row")
 
@@ -169,7 +169,7 @@ class Checked:
 def text(max_chars: int, *, allow_empty: bool = False) -> Checked:
     """Text as `clean_text` takes it."""
     check = partial(clean_text, max_chars=max_chars, allow_empty=allow_empty)
-    some = {} if allow_empty else {"minLength": 1, "pattern": r"\S"}
+    some = {} if allow_empty else {"minLength": 1, "pattern": NOT_BLANK}
     return Checked(check, {"type": "string", "maxLength": max_chars, **some})
 
 

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from apps.core.errors import InvalidInput
 from apps.core.http.shapes import ABSENT, Checked, ClosedInput, Lax, Time, text
-from apps.core.text import clean_text
+from apps.core.text import NOT_BLANK, clean_text
 from apps.memory.models import Kind, Tier
 from apps.memory.occasions.phrases import MAX_OCCASION_CHARS, MAX_OCCASIONS, clean_occasions
 
@@ -46,9 +46,9 @@ def clean_category(value: object, *, field: str = "category") -> str:
     return clean_text(value, field=field, max_chars=MAX_CATEGORY_CHARS, allow_empty=True)
 
 
-TAG = {"type": "string", "minLength": 1, "maxLength": MAX_TAG_CHARS, "pattern": r"\S"}
+TAG = {"type": "string", "minLength": 1, "maxLength": MAX_TAG_CHARS, "pattern": NOT_BLANK}
 TAGS = Checked(clean_tags, {"type": "array", "items": TAG, "maxItems": MAX_TAGS})
-OCCASION = {"type": "string", "minLength": 1, "maxLength": MAX_OCCASION_CHARS, "pattern": r"\S"}
+OCCASION = {"type": "string", "minLength": 1, "maxLength": MAX_OCCASION_CHARS, "pattern": NOT_BLANK}
 OCCASIONS = Checked(
     clean_occasions,
     {"type": "array", "nullable": True, "items": OCCASION, "maxItems": MAX_OCCASIONS},
