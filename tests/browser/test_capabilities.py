@@ -98,3 +98,20 @@ def test_the_pages_fit_on_a_phone(
         page.goto(f"{server.url}/{path}")
         page.wait_for_load_state("networkidle")
         assert page.evaluate(TOO_WIDE) == 0, path
+
+
+def test_a_button_that_was_disabled_meanwhile_has_the_focus_again(
+    server: Server, someone: StorageState, open_page: Callable[..., Page]
+) -> None:
+    page = open_page(f"{server.url}/capabilities/new/", state=someone)
+    button = page.get_by_role("button", name="Make it")
+    # It can be used again before a busy page looks at what lost the focus.
+    button.evaluate(
+        """button => {
+          button.focus();
+          document.addEventListener("focusout", () => (button.disabled = false), { once: true });
+          button.disabled = true;
+        }"""
+    )
+    expect(button).to_be_enabled()
+    expect(button).to_be_focused()

@@ -91,3 +91,31 @@ def test_a_memory_is_followed_through_all_pages_of_the_memory(
     page.get_by_role("button", name=re.compile("^Purge")).click()
     page.wait_for_url(re.compile(r"/memory/purges/"))
     assert rest(page, "GET", "/memories/?q=oboe")["count"] == 0
+
+
+def test_a_tag_is_chosen_along_with_the_other_filters(
+    server: Server, someone: StorageState, open_page: Callable[..., Page]
+) -> None:
+    page = open_page(f"{server.url}/memory/browse/", state=someone)
+    for number, kind in enumerate(("fact", "preference")):
+        rest(
+            page,
+            "POST",
+            "/memories/",
+            {"content": f"Tea number {number}", "kind": kind, "tags": ["drinks"]},
+        )
+    page.reload()
+    page.locator(".note-filters [name=kind]").select_option("fact")
+    page.wait_for_url("**/memory/browse/?kind=fact*")
+    page.get_by_text("Tags and categories").click()
+    page.get_by_role("button", name="#drinks").click()
+    page.wait_for_url("**tag=drinks*")
+    assert "kind=fact" in page.url
+    assert "since" not in page.url
+    expect(page.get_by_label("Tag", exact=True)).to_have_value("drinks")
+    expect(page.locator("#note-list .note")).to_have_count(1)
+    page.get_by_label("Search memories").press("Enter")
+    page.get_by_label("Tag", exact=True).fill("")
+    page.get_by_label("Tag", exact=True).press("Enter")
+    expect(page.get_by_label("Tag", exact=True)).to_have_count(0)
+    assert "tag=" not in page.url

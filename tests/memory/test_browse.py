@@ -62,6 +62,36 @@ def test_the_list_is_narrowed_by_trust_and_day(
     } == set(contents)
 
 
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("?since=nonsense&kind=wrong", "Not understood and left out: Kind, Saved from."),
+        ("?since=2031-05-02&until=2031-05-01", "“Saved from” is after “Saved until”"),
+        ("?status=deleted", "Nothing to bring back"),
+        ("?status=deleted&kind=fact", "Nothing found"),
+    ],
+)
+def test_what_cannot_be_found_is_said(
+    alice: User, browser: Client, note: MakeNote, query: str, said: str
+) -> None:
+    note(alice, "Old tea")
+    assert said in shown(browser, query)
+
+
+def test_a_tag_among_the_filters_keeps_what_else_is_set(
+    alice: User, browser: Client, note: MakeNote
+) -> None:
+    note(alice, "Old tea", tags=["drinks"])
+    tags = browser.get("/memory/tags/", headers={"HX-Request": "true"}).content.decode()
+    assert '<button class="badge" name="tag" value="drinks">' in tags
+    asked = "?q=&kind=fact&tag=old&since=&tag=drinks"
+    answer = browser.get(f"/memory/browse/{asked}", headers={"HX-Request": "true"})
+    assert answer["HX-Push-Url"] == "/memory/browse/?kind=fact&tag=drinks"
+    assert re.search(
+        r'id="note-chips" hx-swap-oob.*name="tag" value="drinks"', answer.content.decode(), re.DOTALL
+    )
+
+
 def test_programs_narrow_by_the_same(alice: User, api: SignIn, note: MakeNote) -> None:
     made_at(note(alice, "Old tea"), "2031-05-01")
     made_at(note(alice, "New tea"), "2031-05-02")
@@ -97,7 +127,10 @@ def test_tags_and_categories_are_counted_whatever_their_case(
     assert tag_counts(alice.pk) == ({"Food": 3, "tea": 1}, {"kitchen": 3})
     for headers in ({}, {"HX-Request": "true"}):
         page = browser.get("/memory/tags/", headers=headers).content.decode()
-        assert re.search(r'\?tag=Food"><bdi>#Food</bdi> <span class="tag-count">3<', page)
+        assert re.search(
+            r'[?" ](?:tag=Food|name="tag" value="Food)"><bdi>#Food</bdi> <span class="tag-count">3<',
+            page,
+        )
         assert "kitchen" in page
         assert "secret" not in page
         assert "cellar" not in page

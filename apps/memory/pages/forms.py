@@ -222,6 +222,17 @@ class FilterForm(forms.Form):
         ],
     )
 
+    def clean(self) -> None:
+        """Refuses days in the wrong order, of which nothing could ever come."""
+        since, until = self.cleaned_data.get("since"), self.cleaned_data.get("until")
+        if since and until and since > until:
+            raise forms.ValidationError("“Saved from” is after “Saved until”: no memory can be both.")
+
+    @property
+    def not_heeded(self) -> list[str]:
+        """The names of the fields whose value the form does not know, as people read them."""
+        return [str(self[name].label) for name in self.errors if name in self.fields]
+
     def wanted(self) -> dict[str, Any]:
         """The fields of a `NoteFilter`; a day begins and ends where the user is. A value that is not known counts as not given."""
         given = {name: value for name, value in self.cleaned_data.items() if value}

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
-from django.http import HttpResponse
+from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
@@ -82,7 +82,7 @@ def rows_of(user_id: UUID, found: Sequence[tuple[Memory, Hit | None]]) -> list[R
 def memories(request: SignedInRequest) -> HttpResponse:
     """The page, or for HTMX its list alone."""
     filters = FilterForm(request.GET)
-    filters.is_valid()  # a value that the form does not know counts as not given
+    filters.is_valid()  # a value that the form does not know counts as not given, and the page says so
     context: dict[str, Any] = {
         "filters": filters,
         "narrowed": filters.narrowed(),
@@ -94,7 +94,9 @@ def memories(request: SignedInRequest) -> HttpResponse:
     except IzzyError as error:
         context["problem"] = error.message
     if is_fragment(request):
-        return render(request, "memory/_list.html", context)
+        answer = render(request, "memory/_found.html", context)
+        answer["HX-Push-Url"] = "?".join(filter(None, (request.path, _given(request).urlencode())))
+        return answer
     context |= _capture_context(request.user.pk) | done_last(request)
     context["empty"] = not Memory.objects.for_user(request.user).exists()
     return render(request, "memory/list.html", context)
@@ -102,7 +104,7 @@ def memories(request: SignedInRequest) -> HttpResponse:
 
 def _list(request: SignedInRequest, wanted: NoteFilter) -> dict[str, Any]:
     user_id = request.user.pk
-    shown = request.GET.copy()
+    shown = _given(request)
     shown.pop("page", None)
     common = {
         "query_string": shown.urlencode(),
@@ -136,8 +138,18 @@ def _list(request: SignedInRequest, wanted: NoteFilter) -> dict[str, Any]:
         "rows": rows,
         "page": page,
         "numbers": list(numbers),
-        "filtered": any(shown.values()),
+        "filtered": bool(shown),
+        "unnarrowed": list(shown) == ["status"],
     }
+
+
+def _given(request: SignedInRequest) -> QueryDict:
+    """What an address says without its empty parts; of a part that it says twice the last, which is what counts."""
+    given = QueryDict(mutable=True)
+    for name, value in request.GET.items():
+        if value:
+            given[name] = value
+    return given
 
 
 def _then(user_id: UUID, rows: list[Row], wanted: NoteFilter) -> list[Row]:
@@ -161,6 +173,7 @@ def tags(request: SignedInRequest) -> HttpResponse:
         "tags": tags[:TAGS_SHOWN],
         "categories": categories[:TAGS_SHOWN],
         "more": max(0, len(tags) - TAGS_SHOWN),
+        "among_filters": is_fragment(request),
     }
     template = "memory/_tags.html" if is_fragment(request) else "memory/tags.html"
     return render(request, template, context)

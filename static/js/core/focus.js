@@ -15,7 +15,8 @@ export function startFocus() {
   document.addEventListener("focusin", ({ target }) => remember(target));
   // Whoever clicks beside everything wants the focus nowhere; what is being taken away is not there a moment later.
   document.addEventListener("focusout", ({ target, relatedTarget }) => {
-    if (!relatedTarget) setTimeout(() => last === target && document.hasFocus() && isLost() && isUseful(target) && (last = null));
+    // What is disabled while a request runs may well be useful again by the time that a busy page looks.
+    if (!relatedTarget && isUseful(target)) setTimeout(() => last === target && document.hasFocus() && isLost() && isUseful(target) && (last = null));
   });
   new MutationObserver(() => {
     due ??= setTimeout(keep, 60);
