@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+from izzy_cli.client import Answer
+from izzy_cli.commands import transfer
+from izzy_cli.errors import Exit, Problem
 from tests.browser.server import Server
 from tests.cli.izzy import Izzy, fields_of
 from tests.peers.prepared import prepared
@@ -132,3 +135,33 @@ def test_a_terminal_shows_a_table_of_what_came_in(izzy: Izzy) -> None:
     with izzy.terminal("import", str(file)) as terminal:
         terminal.expect("Taken")
         assert terminal.end() == 0
+
+
+class Restarting:
+    """A client of a server that does not answer so many times."""
+
+    def __init__(self, silent: int) -> None:
+        self.silent = silent
+
+    def get(self, path: str) -> Answer:
+        self.silent -= 1
+        if self.silent >= 0:
+            raise Problem("Izzy does not answer.", Exit.UNREACHABLE)
+        return row("done")
+
+
+def row(state: str) -> Answer:
+    fields = {"id": "0199aa00-0000-7000-8000-000000000000", "state": state}
+    return Answer(200, json.dumps({**fields, "progress": {"done": 0, "total": 0}}).encode())
+
+
+def test_an_import_is_followed_past_a_server_that_starts_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transfer, "POLL_SECONDS", (0.0, 0.0))
+    client: Any = Restarting(3)
+    ended = transfer.follow_import(client, row("running"), "notes", quiet=True)
+    assert ended.value["state"] == "done"
+    monkeypatch.setattr(transfer, "RESTART_SECONDS", -1)
+    client = Restarting(1)
+    with pytest.raises(Problem, match="does not answer") as raised:
+        transfer.follow_import(client, row("running"), "notes", quiet=True)
+    assert "goes on without you" in raised.value.message

@@ -146,8 +146,8 @@ def _list(request: SignedInRequest, wanted: NoteFilter) -> dict[str, Any]:
 def _given(request: SignedInRequest) -> QueryDict:
     """What an address says without its empty parts; of a part that it says twice the last, which is what counts."""
     given = QueryDict(mutable=True)
-    for name, value in request.GET.items():
-        if value:
+    for name in request.GET:
+        if value := request.GET.get(name):
             given[name] = value
     return given
 

@@ -10,7 +10,7 @@ from typing import IO, Any
 import click
 
 from izzy_cli.client import LONG_SECONDS, Answer, Client, connect
-from izzy_cli.errors import ConnectionLost, Exit, Problem, missing
+from izzy_cli.errors import Exit, Problem, missing
 from izzy_cli.options import decoded, id_of, json_option, page_options
 from izzy_cli.output import (
     Column,
@@ -29,6 +29,8 @@ from izzy_cli.output import (
 OPEN = ("waiting", "running")
 POLL_SECONDS = (0.2, 2.0)
 """How often a running import is looked at: at first, and after a while."""
+RESTART_SECONDS = 60
+"""How long a server that does not answer may take to start anew: an import goes on where it was."""
 SHOWN_PLACES = 5
 STDIN = Path("-")
 
@@ -168,18 +170,25 @@ def follow_import(client: Client, answer: Answer, name: str, *, quiet: bool) -> 
     """The import when it has ended. Ctrl-C ends the waiting, not the import."""
     path = f"import/{id_of(answer.value['id'])}/"
     wait, longest = POLL_SECONDS
+    heard = time.monotonic()
     try:
         with _progress(name, quiet=quiet) as show:
             while answer.value["state"] in OPEN:
                 show(answer.value)
                 time.sleep(wait)
                 wait = min(wait * 1.3, longest)
-                answer = client.get(path)
+                try:
+                    answer, heard = client.get(path), time.monotonic()
+                except Problem as problem:
+                    passed = time.monotonic() - heard
+                    if problem.exit_code != Exit.UNREACHABLE or passed > RESTART_SECONDS:
+                        raise
     except KeyboardInterrupt:
         message = f"The import goes on without you; see: izzy imports {answer.value['id']}"
         raise Problem(message, Exit.INTERRUPTED) from None
-    except ConnectionLost as problem:
-        problem.message += f" The import goes on without you; see: izzy imports {answer.value['id']}"
+    except Problem as problem:
+        if problem.exit_code == Exit.UNREACHABLE:
+            problem.message += f" The import goes on without you; see: izzy imports {answer.value['id']}"
         raise
     return answer
 
