@@ -145,6 +145,8 @@ def build(request: SignedInRequest, build_id: str) -> HttpResponse:
 def steps(request: SignedInRequest, build_id: str) -> HttpResponse:
     """The transcript and the figures as they are now, for a page that watches."""
     found = build_get(request.user.pk, build_id)
+    if request.headers.get("Sec-Fetch-Dest") == "document":  # its address was opened, and it is no page
+        return redirect("builder:build", found.pk)
     return render(request, "builder/_transcript.html", _transcript(found))
 
 

@@ -27,8 +27,8 @@ from apps.chat.conversations.selectors import (
     conversations_search,
     messages_counted,
 )
-from apps.chat.conversations.services import MAX_INSTRUCTIONS, MAX_MODEL, MAX_TITLE
-from apps.chat.models import Conversation, Message
+from apps.chat.conversations.services import MAX_INSTRUCTIONS, MAX_MODEL
+from apps.chat.models import MAX_TITLE, Conversation, Message
 from apps.core.errors import NotFound
 from apps.core.http.rest import Listed, UserView, operation
 from apps.core.http.shapes import (

@@ -12,6 +12,8 @@ from apps.core.jobs.leases import Leased
 from apps.core.models import OwnedManager, UserOwned, choices_checked
 from apps.core.text import truncated
 
+MAX_TITLE = 200
+
 
 class Folder(UserOwned):
     """A folder of conversations. `opened`: the list beside every page shows what is in it."""
@@ -61,7 +63,7 @@ class Conversation(UserOwned, Leased):
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    title = models.CharField(max_length=200, blank=True, default="")
+    title = models.CharField(max_length=MAX_TITLE, blank=True, default="")
     title_by_user = models.BooleanField(default=False)
     use_memory = models.BooleanField(default=True)
     model = models.CharField(max_length=100, blank=True, default="")

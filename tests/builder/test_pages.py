@@ -52,7 +52,10 @@ async def test_a_build_shows_every_round_with_code_and_output(
     client = await in_db(sign_in, alice)
 
     page = (await in_db(lambda: client.get(f"/builds/{build.pk}/"))).content.decode()
+    part = f"/builds/{build.pk}/transcript/"
+    opened = await in_db(lambda: client.get(part, headers={"Sec-Fetch-Dest": "document"}))
 
+    assert opened["Location"] == f"/builds/{build.pk}/"
     assert "Round 4" in page
     assert "random.randint" in page
     assert "NameError" in page

@@ -154,6 +154,21 @@ def test_a_search_shows_the_words_and_leads_to_the_message(alice: User, browser:
 
 
 @pytest.mark.parametrize(
+    ("query", "shown"),
+    [
+        ("strange noise", "Since May the boiler makes a <mark>strange noise</mark>, see the manual"),
+        ("**boiler**", "Since May the <mark>**boiler**</mark> makes"),
+    ],
+)
+def test_what_a_search_shows_has_no_signs_of_markdown(
+    alice: User, browser: Client, query: str, shown: str
+) -> None:
+    text = "Since May the **boiler** makes a strange noise, see [the manual](https://example.org/m)"
+    say(make(alice, "Heating"), text)
+    assert shown in browser.get("/conversations/", {"q": query}).content.decode()
+
+
+@pytest.mark.parametrize(
     ("text", "query", "shown"),
     [
         ("A boiler", "boil", "A <mark>boil</mark>er"),

@@ -13,8 +13,8 @@ from apps.agent.offline.dialogue import Done
 from apps.agent.tools.results import UNTRUSTED
 from apps.chat.audit_log.selectors import decision_log
 from apps.chat.audit_log.words import recoveries
+from apps.chat.conversations.markings import unmarked
 from apps.chat.models import Conversation, Turn, TurnStatus
-from apps.chat.templatetags.log_figures import unmarked
 from apps.chat.turns.scheduler import scheduler
 from apps.core.db.pool import in_db
 from apps.memory.files.services import file_write
@@ -347,6 +347,7 @@ def test_answers_are_read_without_the_signs_of_markdown() -> None:
     assert unmarked("## Plan\n**dice_roller** is ready: say *roll 3d6* or `x`.") == (
         "Plan\ndice_roller is ready: say roll 3d6 or x."
     )
+    assert unmarked("See [the manual](https://example.org/m) and [this]") == "See the manual and [this]"
     table = "| Day | Morning |\n|---|:-:|\n| Friday | **Alfama** |\n\n```python\nx = a | b\n```"
     assert unmarked(table) == "Day, Morning\nFriday, Alfama\n\nx = a | b\n"
     assert unmarked("2 * 3 * 4 and a*b*c, snake_case_name") == "2 * 3 * 4 and a*b*c, snake_case_name"

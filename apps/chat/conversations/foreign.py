@@ -14,13 +14,12 @@ from apps.chat.conversations.ingest import (
     messages_prepare,
     session_store,
 )
-from apps.chat.models import Message
+from apps.chat.models import MAX_TITLE, Message
 from apps.chat.titles import heuristic_title
 from apps.core.errors import IzzyError
 from apps.core.transfer import KNOWN, Entry, Taking, Write, derived_id, write_nothing
 from apps.memory.transfer.records import ForeignConversation, ForeignMessage, content_key
 
-MAX_TITLE = 200
 NO_TITLES = ("", "new chat", "new conversation", "untitled")
 """The titles that other programs give to a conversation that nobody has named, in lower case."""
 SILENT = "Nothing was said in it."

@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from apps.agent.models import ToolCall
 from apps.agent.selectors import ConversationTaint
+from apps.chat.conversations.markings import unmarked
 from apps.chat.models import Conversation, Message, MessageKind, Role, Turn
 from apps.core.db.prepared import prepared
 from apps.core.errors import NotFound
@@ -205,8 +206,11 @@ def _first(said: Iterable[tuple[UUID | None, str, UUID]], query: str) -> dict[UU
     found: dict[UUID, Said] = {}
     for conversation_id, text, message_id in said:
         if conversation_id is not None and conversation_id not in found:
-            plain = " ".join(text.split())
+            plain = " ".join(unmarked(text).split())
             at = plain.casefold().find(query.casefold())
+            if at < 0 and query.casefold() in text.casefold():  # the query is or has such a sign
+                plain = " ".join(text.split())
+                at = plain.casefold().find(query.casefold())
             start = max(0, at - SNIPPET_CHARS // 3)
             if start:  # a word begins here, if one does
                 start = plain.find(" ", start, at) + 1 or start

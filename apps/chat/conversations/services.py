@@ -16,7 +16,7 @@ from apps.agent.models import ToolCall, ToolGrant
 from apps.builder.models import Follower
 from apps.chat.attachments.services import attachments_remove
 from apps.chat.conversations.selectors import conversation_get
-from apps.chat.models import Attachment, Conversation, Folder, Message, Turn, TurnEvent
+from apps.chat.models import MAX_TITLE, Attachment, Conversation, Folder, Message, Turn, TurnEvent
 from apps.core.db.writing import SLICE, in_slices, insert_all, rows_remove, users_of
 from apps.core.errors import Forbidden, NotFound
 from apps.core.ids import parse_id
@@ -28,7 +28,6 @@ from apps.memory.notes.with_conversation import notes_delete_with, notes_restore
 from apps.search.documents import Source
 from apps.search.services import documents_remove
 
-MAX_TITLE = 200
 MAX_MODEL = 100
 MAX_INSTRUCTIONS = 4000
 UNDO_FOR = timedelta(minutes=2)

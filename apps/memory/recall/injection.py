@@ -41,6 +41,7 @@ THRESHOLD = 0.45
 RECENT_TEXTS = 3
 CANDIDATES = 40
 NEWEST_WINDOWS = 20  # that nobody has read
+KNOWN_WINDOWS = 10_000  # of which a process remembers whose messages they hold, about 1 KB each
 NIL = UUID(int=0)
 LEAST_RELEVANCE = THRESHOLD * 3 / 5  # needed even by a note of importance 5
 
@@ -164,7 +165,7 @@ def still_shown(
 
 
 _UNREAD = (
-    "SELECT segments FROM memory_capturewindow WHERE user_id = %s AND state IN (%s, %s) "
+    "SELECT id, version, segments FROM memory_capturewindow WHERE user_id = %s AND state IN (%s, %s) "
     "AND conversation_id <> %s ORDER BY id DESC LIMIT %s"
 )
 
@@ -180,12 +181,34 @@ def unread_scope(
     states = [WindowState.WAITING, WindowState.GAVE_UP]
     with connection.cursor() as cursor:  # before each message: the ORM takes ten times as long
         cursor.execute(_UNREAD, [user, *states, conversation, NEWEST_WINDOWS])
-        found = [json.loads(row[0]) for row in cursor.fetchall()]
-    segments = [segment for segments in found for segment in segments]
-    others = {one["message"] for one in segments if one["trust"] != Trust.USER}
-    own = {UUID(one["message"]) for one in segments if not one["seen"] and one["message"] not in others}
+        found = [_messages_of(*row) for row in cursor.fetchall()]
+    own = (
+        frozenset[UUID]()
+        .union(*(said for said, _ in found))
+        .difference(*(others for _, others in found))
+    )
     sources = frozenset({Source.CONVERSATION})
     return Scope(sources=sources, only_ids=own, exclude_ids=exclude_ids) if own else None
+
+
+_messages: dict[tuple[object, int, int], tuple[frozenset[UUID], frozenset[UUID]]] = {}
+
+
+def _messages_of(
+    window_id: object, version: int, segments: str
+) -> tuple[frozenset[UUID], frozenset[UUID]]:
+    """Of a window the messages that are said in it for the first time, and those with words of others. Read once for each
+    version: to parse 20 windows takes longer than to fetch them."""
+    if (found := _messages.get((window_id, version, len(segments)))) is None:
+        parsed = json.loads(segments)
+        found = (
+            frozenset(UUID(one["message"]) for one in parsed if not one["seen"]),
+            frozenset(UUID(one["message"]) for one in parsed if one["trust"] != Trust.USER),
+        )
+        if len(_messages) >= KNOWN_WINDOWS:
+            _messages.clear()
+        _messages[window_id, version, len(segments)] = found
+    return found
 
 
 def final_score(relevance: float, importance: int, age: timedelta) -> float:

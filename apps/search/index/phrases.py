@@ -112,6 +112,8 @@ class Phrases:
         if scope.sources is not None:
             kinds = self.sources[: self.size]
             mask &= np.logical_or.reduce([kinds == SOURCE_CODES[source] for source in scope.sources])
+            if not mask.any():  # conversations have none
+                return mask
         if scope.only_ids is not None:
             mask &= of_documents(documents, scope.only_ids)
         if scope.exclude_ids:
