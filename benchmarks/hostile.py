@@ -306,9 +306,9 @@ def _capabilities() -> list[Subject]:
 
 def _chat() -> list[Subject]:
     from apps.chat.conversations.markdown import LiveRenderer, blocks
+    from apps.chat.conversations.markings import unmarked
     from apps.chat.prompt import context_block
     from apps.chat.summary.selectors import _TAG, _first
-    from apps.chat.templatetags.log_figures import unmarked
     from apps.chat.titles import clean_title, heuristic_title
     marks = ('*', '**a ', '*a ', '_a', '[', '](', '![', '[a](', '[a]: ', '<', '<a', '`', '`a', '``a`', '> ', '>', '- ', '1. ', '# ', '|', '|-|\n', '\\', '&', '&#', '~~', '~~a ', 'http://a.b ', 'a.b ', 'a@', '//', 'www.', 'a://', '\n', '  \n', '\t', '```\n', '```a\n', '    a\n', '[[', ']]', '<!--', '(', 'a\n> ', '- - ', '* * ', '\n\n', '|a', '[x][', '***a', '_*')
 
