@@ -44,6 +44,7 @@ def test_prices_and_code_are_no_formulas(text: str) -> None:
     "tex",
     [
         "\\frac{",
+        "\\ce{H2O}",
         "\\text{<script>alert(1)</script>}",
         "\\text{<img src=x onerror=alert(1)>}",
         "{" * 1_500,

@@ -41,6 +41,7 @@ ATTRIBUTES = {
 _MARKS = (("\\(", "\\)", False), ("\\[", "\\]", True), ("$$", "$$", True), ("$", "$", False))
 _BLOCKS = {"$$": "$$", "\\[": "\\]"}
 _TAG = re.compile(rf"</?(?:{'|'.join(sorted(TAGS))})(?: [a-z]+=\"[^\"<>]*\")* ?/?>")
+_UNKNOWN = re.compile(r"<m[io][^<>]*>\\[A-Za-z]")
 _PROSE = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{3,}\s+(?:[A-Za-z]+\s+)?[A-Za-z]{3,}")
 
 
@@ -67,6 +68,8 @@ def mathml(tex: str, display: bool) -> str:
     try:
         found = convert(tex, display="block" if display else "inline")
     except Exception:  # noqa: BLE001  whatever the library makes of what is no formula, recursion included
+        return ""
+    if _UNKNOWN.search(found):  # a command's name as a sign, and its braces lost
         return ""
     # It escapes no words of \text: where there are tags that are not its own the source is shown.
     if "<" in _TAG.sub("", re.sub(r' xmlns="[^"]*"', "", found)):
