@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from apps.chat.conversations import markdown
 from apps.chat.conversations.markdown import LiveRenderer, blocks, render
 
 SAMPLE = """# Title
@@ -189,7 +190,11 @@ def test_a_long_answer_keeps_its_links_and_tables() -> None:
         ("shell-session", "a"),
     ],
 )
-def test_code_that_would_take_minutes_to_colour_stays_without_colours(language: str, code: str) -> None:
+def test_code_that_would_take_minutes_to_colour_stays_without_colours(
+    monkeypatch: pytest.MonkeyPatch, language: str, code: str
+) -> None:
+    # The lexers of C and CSS take about a tenth of a second, on fast machines less than the limit.
+    monkeypatch.setattr(markdown, "HIGHLIGHT_SECONDS", 0.01)
     html = render(f"```{language}\n{code * (45_000 // len(code))}\n```\n\n```python\nx = 1\n```")
     assert html.startswith(f'<pre class="code language-{language}"><code>{code[0]}')
     assert "<span" not in html.split("</pre>")[0]
