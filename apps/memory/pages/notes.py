@@ -82,17 +82,20 @@ def rows_of(user_id: UUID, found: Sequence[tuple[Memory, Hit | None]]) -> list[R
 def memories(request: SignedInRequest) -> HttpResponse:
     """The page, or for HTMX its list alone."""
     filters = FilterForm(request.GET)
-    filters.is_valid()  # a value that the form does not know counts as not given, and the page says so
     context: dict[str, Any] = {
         "filters": filters,
         "narrowed": filters.narrowed(),
         "nav": "memory",
         "form": NoteForm(prefix="new"),
     }
-    try:
-        context |= _list(request, NoteFilter(**filters.wanted()))
-    except IzzyError as error:
-        context["problem"] = error.message
+    # A value that the form does not know counts as not given, and the page says so.
+    if wrong := filters.non_field_errors():
+        context["problem"] = wrong[0]
+    else:
+        try:
+            context |= _list(request, NoteFilter(**filters.wanted()))
+        except IzzyError as error:
+            context["problem"] = error.message
     if is_fragment(request):
         answer = render(request, "memory/_found.html", context)
         answer["HX-Push-Url"] = "?".join(filter(None, (request.path, _given(request).urlencode())))
