@@ -88,9 +88,10 @@ class Machine:
         return process
 
     def stop(self, process: asyncio.subprocess.Process) -> None:
-        """Ends a process with all it started."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+        """Ends a process with all it started; the number of one that has ended may be another's by now."""
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
 
     def kill(self) -> None:
         """Everything in it ends, and its files go."""
