@@ -160,7 +160,7 @@ def _core() -> list[Subject]:
     from apps.core.text import chunk_text, clean_text, estimate_tokens
 
     def purged(text: str) -> object:
-        return Fragments.of(text[:200], frozenset(), lambda word: False).match(text)
+        return Fragments.of(text[:200], frozenset()).match(text)
     nested = ('[', '{"a":', '"\\u0000', '1e9,', '"a",', '\\')
     return [
         Subject('edge: text of a field', _refusing(lambda text: clean_text(text, field='a', max_chars=10 ** 9)), 100000),

@@ -6,14 +6,13 @@ class AgentConfig(AppConfig):
     label = "agent"
 
     def ready(self) -> None:
-        from apps.agent import selectors, status
+        from apps.agent import status
         from apps.agent.model import sdk
         from apps.agent.services import user_calls_thin
         from apps.agent.tools.base import register_tools
         from apps.agent.web.search import check_search, try_search
         from apps.agent.web.tools import warm_up as warm_up_web
         from apps.core.health import register_check
-        from apps.core.purging.places import PurgePart, purge_parts
         from apps.core.registries import batch_deleters, choices, connection_tests, warmups
 
         register_tools("apps.agent.tools.builtin")
@@ -29,4 +28,3 @@ class AgentConfig(AppConfig):
         choices.register("tool_defaults", status.tool_defaults)
         choices.register("toolsets", status.toolset_choices)
         choices.register("models", status.model_choices)
-        purge_parts.register("agent", PurgePart(related=selectors.toolcalls_naming))

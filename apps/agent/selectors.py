@@ -15,7 +15,6 @@ from apps.agent.model.client import Usage
 from apps.agent.models import ModelCall, ToolCall
 from apps.core.db.prepared import prepared
 from apps.core.http.shapes import Shape
-from apps.core.purging.trace import Trace
 from apps.core.quotes import own_words, quotes_others
 from apps.core.registries import Registry
 
@@ -154,15 +153,3 @@ class ConversationTaint:
     def own(self) -> list[str]:
         """The user's messages without what they quote of others."""
         return [own_words(text) for text in self.messages()]
-
-
-def toolcalls_naming(trace: Trace) -> set[str]:
-    """The ids of the tool calls that were given a purged row's id or answered it: ours and the model's."""
-    rows = ToolCall.objects.for_user(trace.user_id).values_list("pk", "tool_use_id", "input", "result")
-    return {
-        name
-        for pk, tool_use_id, given, result in rows.iterator(chunk_size=500)
-        if trace.names_row(result) or trace.names_row(str(given))
-        for name in (str(pk), tool_use_id)
-        if name
-    }

@@ -26,7 +26,7 @@ class CapabilitiesConfig(AppConfig):
         from apps.core.backups import named_files
         from apps.core.health import register_check
         from apps.core.jobs.worker import register_sweep
-        from apps.core.purging.places import PurgePart, purge_parts
+        from apps.core.purging.trace import PurgePart, purge_parts
         from apps.core.registries import account_deleters, stats_providers
         from apps.core.transfer import RecordGroup, record_groups
 
@@ -57,4 +57,4 @@ class CapabilitiesConfig(AppConfig):
         )
         named_files.register(files.ROOT, files.files_named)
         stats_providers.register("capabilities", capability_stats)
-        purge_parts.register("capabilities", PurgePart(counts={"capabilities.files": files.files_left}))
+        purge_parts.register("capabilities", PurgePart(counts=files.files_left))

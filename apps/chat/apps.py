@@ -31,7 +31,7 @@ class ChatConfig(AppConfig):
         from apps.chat.turns.queue import turns_in, turns_interrupt
         from apps.core.jobs.worker import register_sweep
         from apps.core.metrics.queues import register_queue
-        from apps.core.purging.places import purge_parts
+        from apps.core.purging.trace import purge_parts
         from apps.core.registries import (
             batch_deleters,
             drains,

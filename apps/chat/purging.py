@@ -26,8 +26,7 @@ from apps.chat.models import (
 )
 from apps.chat.stream.events import TEXT
 from apps.chat.summary.services import summary_forget
-from apps.core.purging.places import Hits, PurgePart, SourceText, rewrite
-from apps.core.purging.trace import MARKER, Trace, redact
+from apps.core.purging.trace import MARKER, Hits, PurgePart, SourceText, Trace, redact, rewrite
 from apps.search.documents import Source
 from apps.search.services import documents_remove
 
@@ -63,18 +62,14 @@ def is_answering() -> bool:
 def clear(trace: Trace, hits: Hits) -> None:
     """Cleans the user's conversations. What was made of messages about the note goes or is made again, whatever it says:
     summaries of the messages as they are then, so they come last."""
-    _messages_redact(trace)
+    markdown.forget()
+    if trace.messages:
+        _messages_redact(trace, hits)
     rows, sent = Message.objects.for_user(trace.user_id), hits.get("chat.message.blocks", ())
     beside = {*hits.get("chat.turn.memories", ()), *hits.get("chat.turn.waiting_for", ())}
-    _lines_redact(trace, beside)
+    if beside:
+        _surfaced_redact(trace, beside)
     rewrite(rows.filter(pk__in=sent), partial(_blocks, trace))
-    rewrite(
-        Turn.objects.for_user(trace.user_id).filter(pk__in=beside),
-        lambda row: {
-            "memories": redact(_others(row.memories, trace), trace),
-            "waiting_for": redact(row.waiting_for, trace),
-        },
-    )
     events = TurnEvent.objects.filter(pk__in=hits.get("chat.turnevent.payload", ())).exclude(type=TEXT)
     rewrite(events, partial(_payload, trace))
     said = {*hits.get("chat.message.text", ()), *sent, *trace.recorded, *trace.messages}
@@ -87,14 +82,17 @@ def clear(trace: Trace, hits: Hits) -> None:
     titled.filter(pk__in=unnamed).update(title="")
     titles = TurnEvent.objects.filter(conversation__in=unnamed, type="title")
     titles.update(payload=canonical_json({"title": ""}))
-    summaries = about.values_list("conversation_id", flat=True)
-    for key in {*hits.get("chat.conversation.summary", ()), *summaries}:
+    summed_up = Conversation.objects.for_user(trace.user_id).filter(summary_until__gt=0)
+    saying = Q(pk__in=hits.get("chat.conversation.summary", ())) | Q(messages__in=about)
+    for key in set(summed_up.filter(saying).values_list("pk", flat=True)):
         summary_forget(user_id=trace.user_id, conversation_id=key)
 
 
-def _lines_redact(trace: Trace, turns: Collection[UUID]) -> None:
-    """Takes the note's line out of the context blocks of these turns, in which it stands under a short name."""
-    for turn in Turn.objects.for_user(trace.user_id).filter(pk__in=turns):
+def _surfaced_redact(trace: Trace, turns: Collection[UUID]) -> None:
+    """Takes the note out of these turns, beside which it came up: its line, in which it stands under a short name, out of
+    their context blocks, and itself out of what they list."""
+    rows = Turn.objects.for_user(trace.user_id).filter(pk__in=turns)
+    for turn in rows:
         handles = [
             item["handle"]
             for item in turn.memories
@@ -112,6 +110,13 @@ def _lines_redact(trace: Trace, turns: Collection[UUID]) -> None:
 
         opening = Message.objects.for_user(trace.user_id).filter(turn=turn, role=Role.USER)
         rewrite(opening.exclude(kind=MessageKind.TOOL_RESULTS), without)
+    rewrite(
+        rows,
+        lambda row: {
+            "memories": redact(_others(row.memories, trace), trace),
+            "waiting_for": redact(row.waiting_for, trace),
+        },
+    )
 
 
 def _without_lines(block: dict[str, Any], line: re.Pattern[str]) -> dict[str, Any]:
@@ -120,24 +125,21 @@ def _without_lines(block: dict[str, Any], line: re.Pattern[str]) -> dict[str, An
     return block | {"text": line.sub(MARKER, block["text"])}
 
 
-def _messages_redact(trace: Trace) -> None:
+def _messages_redact(trace: Trace, hits: Hits) -> None:
     """Replaces the chosen messages by a marker, in rows, search and the stored stream; files beside them that say it go too."""
     rows = Message.objects.for_user(trace.user_id).filter(pk__in=trace.messages).exclude(text=MARKER)
     chosen = list(rows)
     for message in chosen:
         _answer_redact(message)
-    beside = {key for message in chosen for key in ids_in(message.blocks)}
-    files = Attachment.objects.for_user(trace.user_id).filter(pk__in=beside)
-    saying = [
-        row.pk for row in files.only("text", "name") if trace.same.match(f"{row.name}\n{row.text}")
-    ]
-    with transaction.atomic():
-        attachments_remove(trace.user_id, files.filter(pk__in=saying))
+    if saying := {*hits.get("chat.attachment.name", ()), *hits.get("chat.attachment.text", ())}:
+        beside = saying.intersection(key for message in chosen for key in ids_in(message.blocks))
+        with transaction.atomic():
+            files = Attachment.objects.for_user(trace.user_id).filter(pk__in=beside)
+            attachments_remove(trace.user_id, files)
     rewrite(rows, partial(_blocks, trace, whole=True))
     documents_remove(
         user_id=trace.user_id, source=Source.CONVERSATION, source_ids=[message.pk for message in chosen]
     )
-    markdown.forget()
 
 
 def _answer_redact(message: Message) -> None:

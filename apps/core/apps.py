@@ -18,7 +18,7 @@ class CoreConfig(AppConfig):
         from apps.core.jobs import worker
         from apps.core.jobs.worker import register_sweep
         from apps.core.purging import remains
-        from apps.core.purging.places import purge_parts
+        from apps.core.purging.trace import purge_parts
         from apps.core.registries import account_deleters, batch_deleters
 
         register_check("database", health.check_database, essential=True)

@@ -13,7 +13,7 @@ class MemoryConfig(AppConfig):
         from apps.core.health import register_check
         from apps.core.jobs.worker import register_sweep
         from apps.core.metrics.queues import register_queue
-        from apps.core.purging.places import purge_parts
+        from apps.core.purging.trace import purge_parts
         from apps.core.registries import account_deleters, stats_providers
 
         from .capture import occasions, reader

@@ -8,7 +8,6 @@ import logging
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import partial
 from itertools import groupby
 from typing import Any
 from uuid import UUID
@@ -19,21 +18,22 @@ from django.utils import timezone
 
 from apps.core.db.writing import writing_for
 from apps.core.errors import Conflict, NotFound
-from apps.core.purging.places import (
-    PLACES,
+from apps.core.purging.places import PLACES, Rule
+from apps.core.purging.remains import scrub_request
+from apps.core.purging.trace import (
+    Fragments,
     Hits,
     PurgePart,
-    Rule,
     SourceText,
+    Trace,
     clear,
     counted,
     find,
+    is_code,
     look,
     purge_parts,
     tallies,
 )
-from apps.core.purging.remains import scrub_request
-from apps.core.purging.trace import Fragments, Trace
 from apps.search.documents import Source
 from apps.search.embedders.vocabulary import common_words
 from apps.search.services import documents_remove
@@ -50,13 +50,13 @@ from .models import (
     MemoryFile,
     MemoryFileRevision,
     MemoryRevision,
+    MemorySummary,
     Purged,
     PurgeReceipt,
     PurgeState,
     Relation,
     Status,
 )
-from .summary.keeping import summary_forget
 
 logger = logging.getLogger(__name__)
 
@@ -95,7 +95,8 @@ def trace_of(
         rows += MemoryFileRevision.objects.owned_by(user_id).filter(file_id__in=ids)
         names = [row.path.removeprefix(f"{ROOT}/").rpartition(".")[0] for row in rows]
     said = [message.text for message in messages if message.role == "user"]
-    own = Fragments(words=_fragments(names).words) | _fragments([*(row.content for row in rows), *said])
+    named = (each for each in _fragments(names) if isinstance(each, str))
+    own = Fragments(_fragments([*(row.content for row in rows), *said]).union(named))
     recorded = (getattr(row, "source_message_id", None) for row in rows)
     return Trace(
         user_id=user_id,
@@ -111,18 +112,20 @@ def trace_of(
 
 def _fragments(texts: Sequence[str]) -> Fragments:
     """The fragments of some texts, each in its own language."""
-    found = Fragments()
+    found, common = set[str | tuple[str, ...]](), common_words()
     for text in texts:
         language = detect_language(text)
         # "The user" is how notes call whose they are.
         function_words = stop_words(language) | stop_words("en") | {"user", "users"}
-        found |= Fragments.of(text, function_words, partial(_is_common, language))
-    return found
-
-
-def _is_common(language: str, word: str) -> bool:
-    """Whether a word, in whatever form, says nothing of whose it is."""
-    return not common_words().isdisjoint([word, *stems([word], language)])
+        found.update(
+            each
+            for each in Fragments.of(text, function_words)
+            # A common word, in whatever form, says nothing of whose it is.
+            if isinstance(each, tuple)
+            or is_code(each)
+            or common.isdisjoint([each, *stems([each], language)])
+        )
+    return Fragments(found)
 
 
 def subjects(user_id: UUID, source: str, ids: Collection[UUID]) -> Any:
@@ -136,7 +139,8 @@ def saying_same(trace: Trace) -> tuple[list[SourceText], list[UUID]]:
     of the user that say the same, or did before."""
     trace, hits = find(trace, (Rule.KEEP, Rule.OFFER))
     said = [*trace.recorded, *hits.get("chat.message.text", ())]
-    messages = [text for part in purge_parts.values() for text in part.messages(trace.user_id, said)]
+    parts = (part.messages(trace.user_id, said) for part in purge_parts.values() if part.messages)
+    messages = [text for texts in parts for text in texts]
     marked = [replace(text, recorded=text.id in trace.recorded) for text in messages[:MAX_SOURCES]]
     return marked, _sharing_notes(trace, hits)
 
@@ -199,7 +203,7 @@ def memory_purge(
     sources, trace, hits = _surveyed(user_id, source, ids, redact)
     if not isinstance(redact, bool) and len(trace.messages) != len(set(redact)):
         raise NotFound("There is no message with one of these ids that says the same.")
-    if any(part.busy(trace, hits) for part in purge_parts.values()):
+    if any(part.busy(trace, hits) for part in purge_parts.values() if part.busy):
         raise Conflict(
             "Izzy is answering in a conversation that uses this. Stop the answer or wait for its end.",
             code="turn_running",
@@ -248,6 +252,8 @@ def _finish(
         with transaction.atomic():  # the rows go, and with them their past and links
             documents_remove(user_id=trace.user_id, source=Source(trace.source), source_ids=trace.ids)
             subjects(trace.user_id, trace.source, trace.ids).delete()
+            # Figures and tags are counted anew, of what is left, for the next page that asks.
+            MemorySummary.objects.filter(pk=trace.user_id).delete()
         left = look(trace, again=True)
         if left.keys() <= STAYING:
             break
@@ -314,12 +320,8 @@ def receipt_get(user_id: UUID, receipt_id: UUID) -> PurgeReceipt:
     return receipt
 
 
-def _clear(trace: Trace, hits: Hits) -> None:
-    windows_scrub(trace, hits)
-    summary_forget(trace.user_id)
+def _links_left(trace: Trace) -> dict[str, int]:
+    return {"memory.links": edges_of(trace.user_id, trace.ids).count()}
 
 
-PURGING = PurgePart(
-    clear=_clear,
-    counts={"memory.links": lambda trace: edges_of(trace.user_id, trace.ids).count()},
-)
+PURGING = PurgePart(clear=windows_scrub, counts=_links_left)

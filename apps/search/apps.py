@@ -14,7 +14,7 @@ class SearchConfig(AppConfig):
         from apps.core.health import IZZY, register_check
         from apps.core.jobs.worker import register_sweep
         from apps.core.metrics.queues import register_queue
-        from apps.core.purging.places import purge_parts
+        from apps.core.purging.trace import purge_parts
         from apps.core.registries import (
             account_deleters,
             batch_deleters,

@@ -12,8 +12,7 @@ from django.db import transaction
 from apps.accounts.selectors import user_language
 from apps.core.db.writing import SLICE, keep, once, rows_remove
 from apps.core.jobs.apart import apart
-from apps.core.purging.places import PurgePart
-from apps.core.purging.trace import Trace
+from apps.core.purging.trace import PurgePart, Trace
 from apps.search.backends import Head, backend
 from apps.search.documents import Document, Facet, Source
 from apps.search.embedders.engines import static_embedder
@@ -186,38 +185,27 @@ def _batches(items: list[T]) -> Iterable[list[T]]:
     return (items[start : start + BATCH] for start in range(0, len(items), BATCH))
 
 
-def vectors_left(trace: Trace) -> int:
-    """Passages, and with them vectors, of what was purged."""
-    return Passage.objects.filter(
-        user_id=trace.user_id, source_id__in=trace.ids | trace.messages
-    ).count()
-
-
-def postings_left(trace: Trace) -> int:
-    """Passages that full text finds by a word that only the purged rows have, and that are theirs or are gone."""
-    owner = IndexOwner.objects.filter(user_id=trace.user_id).first()
-    if owner is None:
-        return 0
-    terms = sorted({term for word in trace.exclusive.words for term in document_terms(word)[1]})
-    found = {key for ids in backend.postings_each(owner.number, terms) for key in ids.tolist()}
-    others = Passage.objects.filter(user_id=trace.user_id).exclude(
-        source_id__in=trace.ids | trace.messages
-    )
-    return len(found.difference(others.values_list("pk", flat=True)))
-
-
-def memory_left(trace: Trace) -> int:
-    """Brings this process' index up to date, where it holds one; the others do so at the user's next search."""
+def index_left(trace: Trace) -> dict[str, int]:
+    """By place, what the index still has of what was purged: passages, and with them vectors; passages that full text finds by
+    a word that only the purged rows have, and that are theirs or are gone. This process' index is read anew when it is
+    next needed; the others do so at the user's next search."""
+    user_id, sources = trace.user_id, trace.ids | trace.messages
+    passages, found = Passage.objects.filter(user_id=user_id), set[int]()
+    if owner := IndexOwner.objects.filter(user_id=user_id).first():
+        words = [each for each in trace.exclusive if isinstance(each, str)]
+        terms = sorted({term for word in words for term in document_terms(word)[1]})
+        found.update(key for ids in backend.postings_each(owner.number, terms) for key in ids.tolist())
+    others = passages.exclude(source_id__in=sources).values_list("pk", flat=True)
     forget_queries()
-    cache.forget(trace.user_id)
-    return int(cache.holds(trace.user_id))
+    cache.forget(user_id)
+    return {
+        "search.vectors": passages.filter(source_id__in=sources).count(),
+        "search.full_text": len(found.difference(others)) if found else 0,
+        "search.memory": int(cache.holds(user_id)),
+    }
 
 
 PURGING = PurgePart(
-    counts={
-        "search.vectors": vectors_left,
-        "search.full_text": postings_left,
-        "search.memory": memory_left,
-    },
+    counts=index_left,
     before_disk=backend.segments_merge,  # removed terms are really gone then
 )

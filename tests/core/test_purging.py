@@ -15,7 +15,7 @@ FUNCTION_WORDS = {"the", "is", "in", "of", "on"}
 
 
 def fragments(text: str) -> Fragments:
-    return Fragments.of(text, FUNCTION_WORDS, {"door", "house", "code"}.__contains__)
+    return Fragments(Fragments.of(text, FUNCTION_WORDS) - {"door", "house", "code"})
 
 
 def trace(text: str) -> Trace:
@@ -53,8 +53,8 @@ def test_a_text_is_recognised_by_runs_of_words_and_by_words_of_its_own(
 def test_what_others_have_too_is_not_its_own_but_for_codes() -> None:
     own = fragments("The wolpertinger of Anna knows 471193.")
     left = own.without(fragments("The wolpertinger of Anna left. 471193"))
-    assert left.words == {"knows", "471193"}
-    assert ("the", "wolpertinger", "of") not in left.runs
+    assert {each for each in left if isinstance(each, str)} == {"knows", "471193"}
+    assert ("the", "wolpertinger", "of") not in left
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_what_others_have_too_is_not_its_own_but_for_codes() -> None:
 )  # fmt: skip
 def test_what_is_taken_out_of_a_value_leaves_its_shape(value: object, cleaned: object) -> None:
     both = trace("The wolpertinger.")
-    own = both.own | fragments("house door code")
+    own = Fragments(both.own | fragments("house door code"))
     assert (
         redact(value, Trace(user_id=NOTE, source="memory", ids=both.ids, own=own, exclusive=own))
         == cleaned

@@ -15,8 +15,8 @@ from apps.accounts.models import User
 from apps.agent.models import ToolCall
 from apps.capabilities.catalog.files import files_verified
 from apps.chat.models import Conversation, Message, Turn
-from apps.core.purging.places import PLACES, WORDLESS, find
-from apps.core.purging.trace import MARKER
+from apps.core.purging.places import PLACES, WORDLESS
+from apps.core.purging.trace import MARKER, find
 from apps.memory.models import Memory, Purged, PurgeReceipt
 from apps.memory.purge import memory_purge, trace_of
 from tests.capabilities.making import make

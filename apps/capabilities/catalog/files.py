@@ -193,7 +193,8 @@ def _read(name: str) -> str | None:
         return None
 
 
-def files_left(trace: Trace) -> int:
-    """Versions whose files quote what is purged."""
+def files_left(trace: Trace) -> dict[str, int]:
+    """How many versions' files quote what is purged, by the place's name."""
     paths = CapabilityVersion.objects.for_user(trace.user_id).values_list("path", flat=True)
-    return sum(any(map(trace.same.match, files_read(path).values())) for path in paths.iterator())
+    quoting = sum(any(map(trace.same.match, files_read(path).values())) for path in paths.iterator())
+    return {"capabilities.files": quoting}

@@ -55,11 +55,6 @@ def formulas_enable(parser: "MarkdownIt") -> None:
     parser.add_render_rule("formula_block", _rendered)
 
 
-def forget() -> None:
-    """Keeps no formula any more."""
-    mathml.cache_clear()
-
-
 @lru_cache(KEPT)
 def mathml(tex: str, display: bool) -> str:
     """The formula, "" where the library does not know it. To be sanitised like everything else."""

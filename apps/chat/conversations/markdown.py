@@ -142,9 +142,9 @@ _kept = lru_cache(KEPT_TEXTS)(_rendered)
 
 
 def forget() -> None:
-    """Keeps no text any more."""
+    """Keeps no text and no formula any more."""
     _kept.cache_clear()
-    formulas.forget()
+    formulas.mathml.cache_clear()
 
 
 def warm_up() -> None:

@@ -30,8 +30,17 @@ from apps.core.db.pool import database_file
 from apps.core.db.sqlite.base import Turn
 from apps.core.db.writing import LOCK_SECONDS
 from apps.core.models import InstanceState
-from apps.core.purging.places import PLACES, Hits, PurgePart, model_of, purge_parts, rows_of
-from apps.core.purging.trace import MARKER, Trace, redact
+from apps.core.purging.places import PLACES
+from apps.core.purging.trace import (
+    MARKER,
+    Hits,
+    PurgePart,
+    Trace,
+    model_of,
+    purge_parts,
+    redact,
+    rows_of,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +65,7 @@ def sweep() -> None:
     """Sweep: write the file anew where somebody asked for it since the last time and nothing would be held up."""
     state = _state()
     if state.get("wanted", "") > state.get("done", "") and not any(
-        part.in_use() for part in purge_parts.values()
+        part.in_use() for part in purge_parts.values() if part.in_use is not None
     ):
         _scrub(anew=True)
 
@@ -72,7 +81,8 @@ def _scrub(*, anew: bool) -> None:
     file = database_file()
     began, started = timezone.now(), time.monotonic()
     for part in purge_parts.values():
-        part.before_disk()
+        if part.before_disk is not None:
+            part.before_disk()
     if file is None:
         if _vacuumed():
             _note(done=began)
@@ -214,12 +224,9 @@ def admin_log_forget(user_id: UUID) -> bool:
     return changed > 0
 
 
-PURGING = PurgePart(
-    clear=clear,
-    counts={
-        "admin.log": lambda trace: _entries(trace).count(),
-        "sessions": lambda trace: sum(
-            redact(data, trace) != data for _, data in _sessions(trace.user_id)
-        ),
-    },
-)
+def _counts(trace: Trace) -> dict[str, int]:
+    quoting = sum(redact(data, trace) != data for _, data in _sessions(trace.user_id))
+    return {"admin.log": _entries(trace).count(), "sessions": quoting}
+
+
+PURGING = PurgePart(clear=clear, counts=_counts)

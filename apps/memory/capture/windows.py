@@ -16,8 +16,7 @@ from django.utils import timezone
 
 from apps.core.db.prepared import prepared
 from apps.core.db.writing import insert_all, once, users_of
-from apps.core.purging.places import Hits
-from apps.core.purging.trace import Trace
+from apps.core.purging.trace import Hits, Trace
 from apps.core.quotes import own_words, split_quotes
 from apps.core.text import chunk_text, estimate_tokens
 from apps.memory.models import CaptureWindow, Trust, WindowState
@@ -265,7 +264,8 @@ def windows_withdraw(*, user_id: UUID, conversation_id: UUID, message_ids: Colle
     for window in waiting.select_for_update():
         kept = [segment for segment in _segments(window) if segment.message not in gone]
         if len(kept) < len(window.segments):
-            _refill(window, kept)
+            _fill(window, kept)
+            window.save()
             changed += 1
     return changed
 
@@ -326,7 +326,7 @@ def windows_scrub(trace: Trace, hits: Hits) -> None:
     for window in rows.filter(pk__in=concerned).select_for_update():
         window.gate_reason, window.dropped, window.error = "", [], ""
         if window.state in UNREAD:
-            _refill(window, [one for one in _segments(window) if str(one.message) not in gone])
+            _fill(window, [one for one in _segments(window) if str(one.message) not in gone])
         window.save()
 
 
@@ -352,6 +352,7 @@ def _segments(window: CaptureWindow) -> list[Segment]:
 def _fill(
     window: CaptureWindow, segments: Sequence[Segment], messages: Sequence[Utterance] = ()
 ) -> None:
+    """Gives a window its segments; one of which nothing new remains is withdrawn. The caller saves it."""
     window.segments = [segment.to_json() for segment in segments]
     window.message_ids = list(dict.fromkeys(str(segment.message) for segment in segments))
     window.tokens = sum(segment.tokens for segment in segments)
@@ -364,15 +365,10 @@ def _fill(
                 entry = {"id": str(note_id) if note_id else None, "text": text}
                 shown[(entry["id"], text)] = entry
     window.shown = list(shown.values())
-
-
-def _refill(window: CaptureWindow, kept: list[Segment]) -> None:
-    _fill(window, kept)
-    if not has_fresh(kept):
+    if all(segment.seen for segment in segments):
         window.state, window.done_at = WindowState.WITHDRAWN, timezone.now()
         for name, value in EMPTIED.items():
             setattr(window, name, value)
-    window.save()
 
 
 def fingerprint(user_id: UUID, fresh: Sequence[Segment]) -> str:

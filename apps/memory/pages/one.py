@@ -12,7 +12,7 @@ from django.views.decorators.http import require_GET, require_POST
 from apps.accounts.access import SignedInRequest
 from apps.core.addressing import addressed
 from apps.core.errors import REFUSALS, IzzyError
-from apps.core.purging.places import SourceText, purge_parts
+from apps.core.purging.trace import SourceText, purge_parts
 from apps.core.registries import owners
 from apps.memory.models import Memory, MemoryFile, MemoryUse, Status
 from apps.memory.models.base import fold
@@ -120,7 +120,8 @@ def _messages(user_id: UUID, ids: Sequence[UUID | None]) -> Mapping[UUID, Source
     wanted = set(filter(None, ids))
     if not wanted:
         return {}
-    return {text.id: text for part in purge_parts.values() for text in part.messages(user_id, wanted)}
+    found = (part.messages(user_id, wanted) for part in purge_parts.values() if part.messages)
+    return {text.id: text for texts in found for text in texts}
 
 
 def _there(user_id: UUID, conversation_id: UUID | None) -> bool:

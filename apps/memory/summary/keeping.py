@@ -153,8 +153,3 @@ def _made_from(user_id: UUID) -> str:
     )
     head = backend.head(user_id)
     return f"{purge or 0} {head.change if head else 0} {current_cycle(user_id)}"
-
-
-def summary_forget(user_id: UUID) -> None:
-    """Part of a purge: the row goes; a page that asks has another made, of what is left."""
-    MemorySummary.objects.filter(pk=user_id).delete()
