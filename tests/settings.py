@@ -3,11 +3,16 @@
 import atexit
 import os
 import shutil
+import sys
 import tempfile
 
 for _name in list(os.environ):
     if _name.startswith(("IZZY_", "ANTHROPIC_")) or _name in {"REDIS_URL", "DATABASE_URL", "OLLAMA_URL"}:
         del os.environ[_name]
+
+# Every process of the tests would compile all that it imports, which takes longer than most tests.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 os.environ["IZZY_ENV_FILE"] = ""
 os.environ["IZZY_THROTTLE"] = "off"
