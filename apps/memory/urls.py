@@ -13,6 +13,7 @@ from .pages import (
     purges,
     quality,
     review,
+    tags,
     timeline,
     transfer,
 )
@@ -24,7 +25,7 @@ urlpatterns = [
     path("memory/browse/", notes.memories, name="list"),
     path("memory/renew/", overview.renew, name="renew"),
     path("memory/passages/", overview.passages, name="passages"),
-    path("memory/tags/", notes.tags, name="tags"),
+    path("memory/tags/", tags.tags, name="tags"),
     path("memory/new/", notes.create, name="create"),
     path("memory/passages/retry/", notes.retry, name="capture-retry"),
     path("memory/merge/", bulk.merge, name="merge"),

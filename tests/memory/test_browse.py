@@ -128,12 +128,36 @@ def test_tags_and_categories_are_counted_whatever_their_case(
     for headers in ({}, {"HX-Request": "true"}):
         page = browser.get("/memory/tags/", headers=headers).content.decode()
         assert re.search(
-            r'[?" ](?:tag=Food|name="tag" value="Food)"><bdi>#Food</bdi> <span class="tag-count">3<',
+            r'[?" ](?:tag=Food|name="tag" value="Food)"><bdi[^>]*>#Food</bdi> ?<span class="tag-count">3<',
             page,
         )
         assert "kitchen" in page
         assert "secret" not in page
         assert "cellar" not in page
+
+
+def test_many_tags_are_found_by_a_part_and_come_in_pages(
+    alice: User, browser: Client, note: MakeNote
+) -> None:
+    for first in range(0, 120, 20):
+        note(alice, f"Note {first}", tags=[f"tag {number:03}" for number in range(first, first + 20)])
+    note(alice, "Another", tags=["tag 119"], category="Garden")
+    first = browser.get("/memory/tags/").content.decode()
+    assert first.index("#tag 119") < first.index("#tag 000"), "the commonest first"
+    assert "#tag 090" not in first
+    assert "#tag 090" in browser.get("/memory/tags/?q=&page=2").content.decode()
+    by_name = browser.get("/memory/tags/?by=name").content.decode()
+    assert by_name.index("#tag 000") < by_name.index("#tag 001")
+    assert "#tag 119" not in by_name
+    found = browser.get("/memory/tags/?q=TAG+09", headers={"HX-Request": "true"}).content.decode()
+    assert set(re.findall(r"#tag \d+", found)) == {f"#tag 09{number}" for number in range(10)}
+    assert "<html" not in found
+    assert "Garden" not in found
+    assert "Garden" in browser.get("/memory/tags/?q=gard").content.decode()
+    assert "No tag or category has" in browser.get("/memory/tags/?q=nothing").content.decode()
+    among = browser.get("/memory/tags/", headers={"HX-Request": "true"}).content.decode()
+    assert len(re.findall("#tag", among)) == 40
+    assert "All tags and categories" in among
 
 
 def test_nobody_without_tags_gets_an_empty_list_of_them(browser: Client) -> None:

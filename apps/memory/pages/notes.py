@@ -32,7 +32,6 @@ from apps.memory.notes.selectors import (
 from apps.memory.notes.undoing import memory_restore, memory_undo
 from apps.memory.recall.searching import notes_search
 from apps.memory.similarity import NOTES
-from apps.memory.summary.keeping import tags_of
 from apps.search.causes import explained
 from apps.search.documents import Hit
 
@@ -161,25 +160,6 @@ def _then(user_id: UUID, rows: list[Row], wanted: NoteFilter) -> list[Row]:
         return rows
     former = texts_at(user_id, [row.note.pk for row in rows], wanted.as_of)
     return [replace(row, then=former.get(row.note.pk, ""), against=None) for row in rows]
-
-
-TAGS_SHOWN = 300
-
-
-@require_GET
-def tags(request: SignedInRequest) -> HttpResponse:
-    """The tags and categories with how many notes have each, for HTMX or as a page. The list of memories asks for them when
-    its reader does."""
-    tags, categories = tags_of(request.user.pk)
-    context = {
-        "nav": "memory",
-        "tags": tags[:TAGS_SHOWN],
-        "categories": categories[:TAGS_SHOWN],
-        "more": max(0, len(tags) - TAGS_SHOWN),
-        "among_filters": is_fragment(request),
-    }
-    template = "memory/_tags.html" if is_fragment(request) else "memory/tags.html"
-    return render(request, template, context)
 
 
 @require_http_methods(["POST"])
