@@ -5,7 +5,6 @@ from typing import Any
 from django import forms
 
 from apps.accounts.choices import (
-    ANOTHER,
     APPROVALS,
     LANGUAGES,
     SPEECH_LANGUAGES,
@@ -14,8 +13,8 @@ from apps.accounts.choices import (
     offered,
     time_zones,
 )
+from apps.accounts.model_form import ModelForm
 from apps.accounts.models import BuildNetwork, Preferences, Review
-from apps.core.http.forms import PlainForm
 
 SECTIONS = (
     (
@@ -42,7 +41,7 @@ SECTIONS = (
 """The preferences as the page groups them: title, what it is about, names of the fields."""
 
 
-class PreferencesForm(PlainForm):
+class PreferencesForm(ModelForm):
     display_name = forms.CharField(
         label="What should Izzy call you?",
         max_length=80,
@@ -63,7 +62,6 @@ class PreferencesForm(PlainForm):
         required=False,
         help_text="Used to find words in all their forms.",
     )
-    model = forms.CharField(label="Model", max_length=120, required=False, widget=forms.Select)
     use_memory = forms.BooleanField(
         label="Use memory in new conversations",
         required=False,
@@ -130,26 +128,9 @@ class PreferencesForm(PlainForm):
             for name, value in preferences.tool_approval.items()
             if name not in dict(self.tools)
         }
-        # A list of models is a help, not a limit: servers of one's own have models of their own.
-        self.model_names, self.toolset_names = offered("models"), offered("toolsets")
-        own = preferences.model
-        known = (
-            self.model_names if own in {"", *dict(self.model_names)} else [*self.model_names, (own, own)]
-        )
-        usual = f" ({known[0][0]})" if self.model_names else ""  # the first
-        self.fields["model"].widget = forms.Select(
-            attrs={"class": "input own-model"},
-            choices=[("", f"What the instance uses{usual}"), *known, (ANOTHER, "Another…")],
-        )
-        self.fields["other_model"] = forms.CharField(
-            label="Its name",
-            max_length=120,
-            required=False,
-            help_text="As the server of the models calls it.",
-            widget=forms.TextInput(
-                attrs={"class": "input", "autocomplete": "off", "spellcheck": "false"}
-            ),
-        )
+        models, self.toolset_names = offered("models"), offered("toolsets")
+        usual = f" ({models[0][0]})" if models else ""  # the first
+        self.offer_models(own=preferences.model, without=f"What the instance uses{usual}")
         toolsets = self.fields["toolsets"]
         assert isinstance(toolsets, forms.MultipleChoiceField)  # noqa: S101  for the type checker
         toolsets.choices = self.toolset_names
@@ -163,14 +144,6 @@ class PreferencesForm(PlainForm):
                 initial=preferences.tool_approval.get(name, ""),
                 widget=forms.Select(attrs={"class": "input"}),
             )
-
-    def clean(self) -> dict[str, Any]:
-        cleaned = super().clean() or self.cleaned_data
-        if cleaned.get("model") == ANOTHER and "other_model" in cleaned:
-            cleaned["model"] = cleaned["other_model"].strip()
-            if not cleaned["model"]:
-                self.add_error("other_model", "Give the name of the model.")
-        return cleaned
 
     def changes(self) -> dict[str, Any]:
         """Input of `preferences_update`."""

@@ -139,8 +139,8 @@ def test_tags_and_categories_are_counted_whatever_their_case(
 def test_many_tags_are_found_by_a_part_and_come_in_pages(
     alice: User, browser: Client, note: MakeNote
 ) -> None:
-    for first in range(0, 120, 20):
-        note(alice, f"Note {first}", tags=[f"tag {number:03}" for number in range(first, first + 20)])
+    for start in range(0, 120, 20):
+        note(alice, f"Note {start}", tags=[f"tag {number:03}" for number in range(start, start + 20)])
     note(alice, "Another", tags=["tag 119"], category="Garden")
     first = browser.get("/memory/tags/").content.decode()
     assert first.index("#tag 119") < first.index("#tag 000"), "the commonest first"

@@ -94,7 +94,7 @@ class NoteForm(ServiceForm):
     category = forms.CharField(
         required=False,
         max_length=MAX_CATEGORY_CHARS,
-        help_text=f"In “{STANDING}” it is borne in mind in every conversation.",
+        help_text=f"“{STANDING}”: borne in mind in every conversation.",
     )
     occasions = forms.CharField(
         label="Comes up when",

@@ -1,0 +1,43 @@
+"""The form of what holds in one conversation alone."""
+
+from typing import Any
+
+from django import forms
+
+from apps.accounts.model_form import ModelForm
+from apps.chat.conversations.services import MAX_INSTRUCTIONS, MAX_MODEL, clean_own
+from apps.chat.models import Conversation
+
+
+class OwnForm(ModelForm):
+    """A conversation's own model and instructions."""
+
+    model = forms.CharField(label="Model", max_length=MAX_MODEL, required=False, widget=forms.Select)
+    instructions = forms.CharField(
+        label="Instructions",
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 5, "dir": "auto", "maxlength": MAX_INSTRUCTIONS}),
+        help_text=f"What holds here beside your general instructions, up to {MAX_INSTRUCTIONS:,} characters.",
+    )
+
+    def __init__(self, *args: Any, conversation: Conversation, usual: str, **kwargs: Any) -> None:
+        kwargs["initial"] = {name: getattr(conversation, name) for name in self.base_fields}
+        super().__init__(*args, **kwargs)
+        self.offer_models(own=conversation.model, without=f"As in your settings ({usual})")
+        self.order_fields(["model", "other_model"])
+
+    def clean_instructions(self) -> str:
+        """The instructions with the line breaks of texts rather than those of browsers."""
+        return str(self.cleaned_data["instructions"]).replace("\r\n", "\n")
+
+    def clean(self) -> dict[str, Any]:
+        """What a service would refuse is told at its field; a model's, where it was entered."""
+        cleaned = super().clean()
+        for name, field in (("model", "other_model"), ("instructions", "instructions")):
+            if name in cleaned:
+                self.check(field, clean_own, name, cleaned[name])
+        return cleaned
+
+    def changes(self) -> dict[str, str]:
+        """Input of `conversation_change`."""
+        return {name: self.cleaned_data[name] for name in self.base_fields}
