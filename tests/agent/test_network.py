@@ -10,6 +10,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from apps.agent.model import network
 from apps.agent.model.network import READ_AHEAD, Connection, Transport, http_client
 from tests.waiting import PATIENCE
 
@@ -164,6 +165,7 @@ async def test_tls_is_spoken_with_whom_one_trusts(
             with pytest.raises(httpx2.ConnectError, match=r"(?i)certificate"):
                 await http.get(url)
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        monkeypatch.setattr(network, "_certificates", httpx2.create_ssl_context)  # another process's
         async with client(Transport()) as http:
             for _ in range(2):
                 assert (await http.get(url)).text == "hello"

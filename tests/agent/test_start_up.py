@@ -29,6 +29,10 @@ def test_setting_up_django_does_not_import_the_sdk() -> None:
     } & modules_after("pass")
 
 
+def test_serving_pages_does_not_import_what_programs_are_served_with() -> None:
+    assert not {"mcp", "mcp_types"} & modules_after("import izzysite.asgi, izzysite.urls")
+
+
 def test_warming_up_imports_it() -> None:
     assert {"anthropic", "jsonschema"} <= modules_after(
         "from apps.agent.model.sdk import warm_up; warm_up()"

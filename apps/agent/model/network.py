@@ -9,6 +9,7 @@ import socket
 import ssl
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import cache
 from typing import Any, cast
 from urllib.request import getproxies
 
@@ -176,15 +177,21 @@ class Transport(httpx2.AsyncHTTPTransport):
 
     def __init__(self) -> None:
         limits = DEFAULT_CONNECTION_LIMITS
-        super().__init__(limits=limits)
+        super().__init__(verify=_certificates(), limits=limits)
         self._pool = httpcore2.AsyncConnectionPool(
-            ssl_context=httpx2.create_ssl_context(),
+            ssl_context=_certificates(),
             max_connections=limits.max_connections,
             max_keepalive_connections=limits.max_keepalive_connections,
             keepalive_expiry=limits.keepalive_expiry,
             socket_options=KEEP_ALIVE,
             network_backend=Network(),
         )
+
+
+@cache
+def _certificates() -> ssl.SSLContext:
+    """Takes a while to load."""
+    return httpx2.create_ssl_context()
 
 
 def http_client(timeout: httpx2.Timeout) -> httpx2.AsyncClient:

@@ -1,10 +1,8 @@
 """The tools that MCP offers to a user's programs, and how each is described there."""
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 from uuid import UUID
-
-from mcp.types import Tool as MCPTool
-from mcp.types import ToolAnnotations
 
 from apps.accounts.models import Scope
 from apps.agent.tools.base import Tier, Tool, find_tool
@@ -16,6 +14,9 @@ from apps.chat.prompt import LISTED_CAPABILITIES
 from apps.core.errors import NotFound
 
 from .callers import scope_for
+
+if TYPE_CHECKING:
+    from mcp.types import Tool as MCPTool
 
 BUILT_IN = (
     "conversation_search",
@@ -75,8 +76,11 @@ def tool_called(user_id: UUID, name: str) -> Tool | None:
     return replace(tool, input_schema=schema)
 
 
-def described(tool: Tool) -> MCPTool:
+def described(tool: Tool) -> "MCPTool":
     """The tool as MCP lists it."""
+    from mcp.types import Tool as MCPTool  # takes half a second: not at every start
+    from mcp.types import ToolAnnotations
+
     read_only = tool.tier == Tier.READ_ONLY
     annotations = ToolAnnotations(
         title=tool.title,

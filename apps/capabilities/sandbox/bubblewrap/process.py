@@ -15,7 +15,7 @@ from typing import Any
 from ..base import ErrorCode, Limits, RunError
 from .inside.children import OWN
 from .prepared import Prepared
-from .processes import Watched, descendants, sandbox_niceness, stand_back, watchdog
+from .processes import Watched, descendants, parent, sandbox_niceness, stand_back, watchdog
 from .spawning import Binding, Spawned, spawn
 
 PIECE = 65536
@@ -215,7 +215,8 @@ class SandboxProcess:
         if self._spawned.popen.returncode is not None:
             return
         first = self._watched.init
-        for pid in [first] if first else [*descendants(self.pid), self.pid]:
+        ours = parent(first) == self.pid  # the number of one that has ended may be anybody's by now
+        for pid in [first] if ours else [*descendants(self.pid), self.pid]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 

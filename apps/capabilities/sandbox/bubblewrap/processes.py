@@ -64,6 +64,11 @@ def descendants(pid: int) -> list[int]:
     return ProcessTable().look([pid])[pid]
 
 
+def parent(pid: int) -> int:
+    """0 where it is gone."""
+    return int((_text(f"/proc/{pid}/stat").rpartition(")")[2].split() or ["0", "0"])[1])
+
+
 def private_bytes(pid: int) -> int:
     """Memory that is no file's and that the process has for itself: what it touched, resident or swapped out, and its page
     tables, which reading alone fills. Copies shared with a parent count."""
