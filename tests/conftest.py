@@ -3,17 +3,20 @@ the instance's admin. Each signed in where a test asks for a client."""
 
 import faulthandler
 import os
+import shutil
 from collections.abc import Callable, Generator, Iterator
 from unittest.mock import patch
 
 import pytest
 from _pytest.faulthandler import fault_handler_stderr_fd_key
+from django.db import connection
 from django.test import Client, TransactionTestCase
 from hypothesis import settings as hypothesis
 
 from apps.accounts.models import Preferences, User
 from apps.accounts.services import token_create
 from tests.database import empty_tables
+from tests.peers.prepared import migrated
 from tests.peers.redis_server import redis_url  # noqa: F401  a fixture
 from tests.writer import requests_refuse_unlocked
 
@@ -61,6 +64,19 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
         return (yield)
     finally:
         faulthandler.cancel_dump_traceback_later()
+
+
+@pytest.fixture(scope="session")
+def django_db_keepdb() -> bool:
+    """The test database is there before: see the next."""
+    return True
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: None) -> None:
+    """On SQLite each process of a test run begins with a copy of the tables that one of them made."""
+    if connection.vendor == "sqlite":
+        shutil.copyfile(migrated() / "izzy.sqlite3", connection.settings_dict["TEST"]["NAME"])
 
 
 @pytest.fixture(scope="session", autouse=True)

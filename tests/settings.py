@@ -20,6 +20,11 @@ os.environ["IZZY_LOG_LEVEL"] = "WARNING"
 os.environ["IZZY_DATA_DIR"] = tempfile.mkdtemp(prefix="izzy-test-")
 atexit.register(shutil.rmtree, os.environ["IZZY_DATA_DIR"], ignore_errors=True)
 
+# What is made once for the processes of a test run (tests/peers/prepared.py); the first of them made the folder, and removes it.
+if "TEST_RUN_DIR" not in os.environ:
+    os.environ["TEST_RUN_DIR"] = tempfile.mkdtemp(prefix="izzy-test-run-")
+    atexit.register(shutil.rmtree, os.environ["TEST_RUN_DIR"], ignore_errors=True)
+
 # Where the unprivileged user of the sandboxes gets in, too.
 os.environ["IZZY_SANDBOX_DIR"] = tempfile.mkdtemp(prefix="izzy-test-sandbox-")
 os.chmod(os.environ["IZZY_SANDBOX_DIR"], 0o711)

@@ -1,12 +1,12 @@
 """A data directory with its tables and one user, made once in a test run and copied for every server that needs one."""
 
-import atexit
+import fcntl
 import json
 import os
 import shutil
 import subprocess
 import sys
-import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -34,10 +34,8 @@ def let_in(user):
 
 MAKE = f"""{LET_IN}
 import json
-from django.core.management import call_command
 from apps.accounts.models import Preferences, User
 from apps.accounts.services import token_create
-call_command("migrate", verbosity=0)
 WHOLE, KINDS = ["read", "write"], {{
     "reader": dict(scopes=["read"]), "proxy": dict(scopes=["proxy"]), "reaching": dict(reaches_out=True),
     "person": dict(person_answers=True), "other": dict(), "leaving": dict(), "leaver": dict(),
@@ -96,20 +94,49 @@ def prepared() -> Prepared:
     return _make(0)
 
 
+def migrated() -> Path:
+    """A data directory with all tables and nothing in them. Making the tables takes longer than starting a server."""
+    return _once("migrated", lambda folder: _managed(folder, "migrate", "-v", "0"))
+
+
 def _make(number: int) -> Prepared:
-    folder = Path(tempfile.mkdtemp(prefix="izzy-prepared-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    folder = _once(f"people-{number}", lambda folder: _people(folder, number))
+    token, session, people = json.loads((folder / "made").read_text())
+    return Prepared(folder, token, session, [Person(*each) for each in people])
+
+
+def _people(folder: Path, number: int) -> str:
+    empty = migrated()
+    shutil.copytree(empty, folder, dirs_exist_ok=True)
+    Database(empty).copy(folder)
+    said = _managed(folder, "shell", "-v", "0", "-c", MAKE.replace("@PEOPLE@", str(number)))
+    return next(line for line in said.splitlines() if line.startswith("MADE ")).removeprefix("MADE ")
+
+
+def _once(name: str, make: Callable[[Path], str]) -> Path:
+    """A folder that the first process of the test run makes and the others wait for; what `make` says is in its file `made`."""
+    folder = Path(os.environ["TEST_RUN_DIR"]) / name
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "made").exists():
+            folder.mkdir()
+            (folder / "made").write_text(make(folder))
+    return folder
+
+
+def _managed(folder: Path, *arguments: str) -> str:
     environment = os.environ | {
         "DJANGO_SETTINGS_MODULE": "izzysite.settings",
         "IZZY_DATA_DIR": str(folder),
         **Database(folder).environment,
     }
-    make = MAKE.replace("@PEOPLE@", str(number))
-    command = [sys.executable, "manage.py", "shell", "-v", "0", "-c", make]
     done = subprocess.run(
-        command, cwd=settings.BASE_DIR, env=environment, text=True, capture_output=True, check=False
+        [sys.executable, "manage.py", *arguments],
+        cwd=settings.BASE_DIR,
+        env=environment,
+        text=True,
+        capture_output=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
-    made = next(line for line in done.stdout.splitlines() if line.startswith("MADE "))
-    token, session, people = json.loads(made.removeprefix("MADE "))
-    return Prepared(folder, token, session, [Person(*each) for each in people])
+    return done.stdout
