@@ -53,6 +53,16 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['-created_at'],
+                'indexes': [
+                    models.Index(fields=['user', '-created_at'], name='build_user_time'),
+                    models.Index(condition=models.Q(('has_transcript', True)), fields=['ended_at'], name='build_transcript'),
+                    models.Index(condition=models.Q(('state__in', ['queued', 'running'])), fields=['state'], name='build_open'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(condition=models.Q(('state__in', ['queued', 'running'])), fields=('capability',), name='build_one_open'),
+                    models.CheckConstraint(condition=models.Q(('kind__in', ['new', 'change', 'repair'])), name='builder_build_kind_known'),
+                    models.CheckConstraint(condition=models.Q(('state__in', ['queued', 'running', 'done', 'failed', 'cancelled'])), name='builder_build_state_known'),
+                ],
             },
             managers=[
                 ('everything', django.db.models.manager.Manager()),
@@ -73,6 +83,14 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['number'],
+                'indexes': [
+                    models.Index(condition=models.Q(('direction', 'to_builder'), ('read', False)), fields=['build'], name='builder_message_unread'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(fields=('build', 'number'), name='builder_message_number'),
+                    models.CheckConstraint(condition=models.Q(('direction__in', ['to_user', 'to_builder'])), name='builder_buildermessage_direction_known'),
+                    models.CheckConstraint(condition=models.Q(('type__in', ['question', 'answer', 'progress', 'complete', 'error'])), name='builder_buildermessage_type_known'),
+                ],
             },
             managers=[
                 ('everything', django.db.models.manager.Manager()),
@@ -93,6 +111,10 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['position'],
+                'constraints': [
+                    models.UniqueConstraint(fields=('build', 'position'), name='builder_dialogue_position'),
+                    models.CheckConstraint(condition=models.Q(('role__in', ['user', 'assistant'])), name='builder_dialoguemessage_role_known'),
+                ],
             },
             managers=[
                 ('everything', django.db.models.manager.Manager()),
@@ -111,69 +133,16 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['pk'],
+                'indexes': [
+                    models.Index(fields=['conversation_id'], name='build_follower_place'),
+                    models.Index(condition=models.Q(('has_news', True)), fields=['conversation_id'], name='build_follower_news'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(fields=('build', 'turn_id'), name='build_follower_turn'),
+                ],
             },
             managers=[
                 ('everything', django.db.models.manager.Manager()),
             ],
-        ),
-        migrations.AddIndex(
-            model_name='build',
-            index=models.Index(fields=['user', '-created_at'], name='build_user_time'),
-        ),
-        migrations.AddIndex(
-            model_name='build',
-            index=models.Index(condition=models.Q(('has_transcript', True)), fields=['ended_at'], name='build_transcript'),
-        ),
-        migrations.AddIndex(
-            model_name='build',
-            index=models.Index(condition=models.Q(('state__in', ['queued', 'running'])), fields=['state'], name='build_open'),
-        ),
-        migrations.AddConstraint(
-            model_name='build',
-            constraint=models.UniqueConstraint(condition=models.Q(('state__in', ['queued', 'running'])), fields=('capability',), name='build_one_open'),
-        ),
-        migrations.AddConstraint(
-            model_name='build',
-            constraint=models.CheckConstraint(condition=models.Q(('kind__in', ['new', 'change', 'repair'])), name='builder_build_kind_known'),
-        ),
-        migrations.AddConstraint(
-            model_name='build',
-            constraint=models.CheckConstraint(condition=models.Q(('state__in', ['queued', 'running', 'done', 'failed', 'cancelled'])), name='builder_build_state_known'),
-        ),
-        migrations.AddIndex(
-            model_name='buildermessage',
-            index=models.Index(condition=models.Q(('direction', 'to_builder'), ('read', False)), fields=['build'], name='builder_message_unread'),
-        ),
-        migrations.AddConstraint(
-            model_name='buildermessage',
-            constraint=models.UniqueConstraint(fields=('build', 'number'), name='builder_message_number'),
-        ),
-        migrations.AddConstraint(
-            model_name='buildermessage',
-            constraint=models.CheckConstraint(condition=models.Q(('direction__in', ['to_user', 'to_builder'])), name='builder_buildermessage_direction_known'),
-        ),
-        migrations.AddConstraint(
-            model_name='buildermessage',
-            constraint=models.CheckConstraint(condition=models.Q(('type__in', ['question', 'answer', 'progress', 'complete', 'error'])), name='builder_buildermessage_type_known'),
-        ),
-        migrations.AddConstraint(
-            model_name='dialoguemessage',
-            constraint=models.UniqueConstraint(fields=('build', 'position'), name='builder_dialogue_position'),
-        ),
-        migrations.AddConstraint(
-            model_name='dialoguemessage',
-            constraint=models.CheckConstraint(condition=models.Q(('role__in', ['user', 'assistant'])), name='builder_dialoguemessage_role_known'),
-        ),
-        migrations.AddIndex(
-            model_name='follower',
-            index=models.Index(fields=['conversation_id'], name='build_follower_place'),
-        ),
-        migrations.AddIndex(
-            model_name='follower',
-            index=models.Index(condition=models.Q(('has_news', True)), fields=['conversation_id'], name='build_follower_news'),
-        ),
-        migrations.AddConstraint(
-            model_name='follower',
-            constraint=models.UniqueConstraint(fields=('build', 'turn_id'), name='build_follower_turn'),
         ),
     ]

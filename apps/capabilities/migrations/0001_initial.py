@@ -41,6 +41,10 @@ class Migration(migrations.Migration):
             options={
                 'verbose_name_plural': 'capabilities',
                 'ordering': ['name'],
+                'constraints': [
+                    models.UniqueConstraint(fields=('user', 'name'), name='capability_name'),
+                    models.CheckConstraint(condition=models.Q(('status__in', ['building', 'active', 'failed', 'disabled'])), name='capabilities_capability_status_known'),
+                ],
             },
             managers=[
                 ('everything', django.db.models.manager.Manager()),
@@ -76,6 +80,13 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['-number'],
+                'indexes': [
+                    models.Index(condition=models.Q(('approved_at__isnull', False), ('origin', 'assistant'), ('tested_at', None)), fields=['approved_at'], name='capability_version_unproven'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(fields=('capability', 'number'), name='capability_version_number'),
+                    models.CheckConstraint(condition=models.Q(('origin__in', ['user', 'api', 'assistant', 'import'])), name='capabilities_capabilityversion_origin_known'),
+                ],
             },
             managers=[
                 ('everything', django.db.models.manager.Manager()),
@@ -114,53 +125,19 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['-created_at'],
+                'indexes': [
+                    models.Index(fields=['capability', '-created_at'], name='execution_capability_time'),
+                    models.Index(fields=['created_at'], name='execution_time'),
+                    models.Index(fields=['conversation_id'], name='execution_conversation'),
+                    models.Index(condition=models.Q(('state', 'running')), fields=['state'], name='execution_running'),
+                ],
+                'constraints': [
+                    models.CheckConstraint(condition=models.Q(('state__in', ['running', 'ok', 'failed'])), name='capabilities_execution_state_known'),
+                    models.CheckConstraint(condition=models.Q(('trigger__in', ['chat', 'page', 'api', 'retest'])), name='capabilities_execution_trigger_known'),
+                ],
             },
             managers=[
                 ('everything', django.db.models.manager.Manager()),
             ],
-        ),
-        migrations.AddIndex(
-            model_name='capabilityversion',
-            index=models.Index(condition=models.Q(('approved_at__isnull', False), ('origin', 'assistant'), ('tested_at', None)), fields=['approved_at'], name='capability_version_unproven'),
-        ),
-        migrations.AddConstraint(
-            model_name='capabilityversion',
-            constraint=models.UniqueConstraint(fields=('capability', 'number'), name='capability_version_number'),
-        ),
-        migrations.AddConstraint(
-            model_name='capabilityversion',
-            constraint=models.CheckConstraint(condition=models.Q(('origin__in', ['user', 'api', 'assistant', 'import'])), name='capabilities_capabilityversion_origin_known'),
-        ),
-        migrations.AddConstraint(
-            model_name='capability',
-            constraint=models.UniqueConstraint(fields=('user', 'name'), name='capability_name'),
-        ),
-        migrations.AddConstraint(
-            model_name='capability',
-            constraint=models.CheckConstraint(condition=models.Q(('status__in', ['building', 'active', 'failed', 'disabled'])), name='capabilities_capability_status_known'),
-        ),
-        migrations.AddIndex(
-            model_name='execution',
-            index=models.Index(fields=['capability', '-created_at'], name='execution_capability_time'),
-        ),
-        migrations.AddIndex(
-            model_name='execution',
-            index=models.Index(fields=['created_at'], name='execution_time'),
-        ),
-        migrations.AddIndex(
-            model_name='execution',
-            index=models.Index(fields=['conversation_id'], name='execution_conversation'),
-        ),
-        migrations.AddIndex(
-            model_name='execution',
-            index=models.Index(condition=models.Q(('state', 'running')), fields=['state'], name='execution_running'),
-        ),
-        migrations.AddConstraint(
-            model_name='execution',
-            constraint=models.CheckConstraint(condition=models.Q(('state__in', ['running', 'ok', 'failed'])), name='capabilities_execution_state_known'),
-        ),
-        migrations.AddConstraint(
-            model_name='execution',
-            constraint=models.CheckConstraint(condition=models.Q(('trigger__in', ['chat', 'page', 'api', 'retest'])), name='capabilities_execution_trigger_known'),
         ),
     ]

@@ -26,6 +26,11 @@ class Migration(migrations.Migration):
                 ('created_at', models.DateTimeField(default=django.utils.timezone.now)),
                 ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),
             ],
+            options={
+                'constraints': [
+                    models.UniqueConstraint(fields=('user', 'name'), name='folder_name'),
+                ],
+            },
             managers=[
                 ('everything', django.db.models.manager.Manager()),
             ],
@@ -61,6 +66,17 @@ class Migration(migrations.Migration):
                 ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),
                 ('folder', models.ForeignKey(blank=True, db_index=False, null=True, on_delete=django.db.models.deletion.SET_NULL, to='chat.folder')),
             ],
+            options={
+                'indexes': [
+                    models.Index(fields=['user', '-updated_at'], name='conversation_user_updated'),
+                    models.Index(fields=['user', 'archived', '-pinned', '-updated_at'], name='conversation_listed'),
+                    models.Index(condition=models.Q(('folder__isnull', False)), fields=['folder', '-updated_at'], name='conversation_in_folder'),
+                    models.Index(condition=models.Q(('deleted_at__isnull', False)), fields=['id'], name='conversation_deleted'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(condition=models.Q(('session', ''), _negated=True), fields=('user', 'channel', 'session'), name='conversation_session'),
+                ],
+            },
             managers=[
                 ('everything', django.db.models.manager.Manager()),
             ],
@@ -96,6 +112,16 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['position'],
+                'indexes': [
+                    models.Index(fields=['state'], name='turn_state'),
+                    models.Index(condition=models.Q(('attached', True)), fields=['conversation'], name='turn_attached'),
+                    models.Index(condition=models.Q(('place', 0), _negated=True), fields=['conversation', 'place'], name='turn_versions'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(fields=('conversation', 'position'), name='turn_position'),
+                    models.UniqueConstraint(condition=models.Q(('client_id', ''), _negated=True), fields=('user', 'client_id'), name='turn_client_id'),
+                    models.CheckConstraint(condition=models.Q(('state__in', ['queued', 'running', 'waiting', 'done', 'stopped', 'failed', 'interrupted'])), name='chat_turn_state_known'),
+                ],
             },
             managers=[
                 ('everything', django.db.models.manager.Manager()),
@@ -126,6 +152,16 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['position'],
+                'indexes': [
+                    models.Index(condition=models.Q(('indexed', False)), fields=['id'], name='message_to_index'),
+                    models.Index(condition=models.Q(('captured', False)), fields=['conversation'], name='message_to_capture'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(fields=('conversation', 'position'), name='message_position'),
+                    models.UniqueConstraint(condition=models.Q(('external_id', ''), _negated=True), fields=('conversation', 'external_id'), name='message_external_id'),
+                    models.CheckConstraint(condition=models.Q(('role__in', ['user', 'assistant'])), name='chat_message_role_known'),
+                    models.CheckConstraint(condition=models.Q(('kind__in', ['text', 'tool_results', 'closing', 'notice'])), name='chat_message_kind_known'),
+                ],
             },
             managers=[
                 ('everything', django.db.models.manager.Manager()),
@@ -145,6 +181,12 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['seq'],
+                'indexes': [
+                    models.Index(fields=['conversation', 'last_seq'], name='turn_event_last_seq'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(fields=('conversation', 'seq'), name='turn_event_seq'),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -175,85 +217,5 @@ class Migration(migrations.Migration):
             managers=[
                 ('everything', django.db.models.manager.Manager()),
             ],
-        ),
-        migrations.AddConstraint(
-            model_name='folder',
-            constraint=models.UniqueConstraint(fields=('user', 'name'), name='folder_name'),
-        ),
-        migrations.AddIndex(
-            model_name='conversation',
-            index=models.Index(fields=['user', '-updated_at'], name='conversation_user_updated'),
-        ),
-        migrations.AddIndex(
-            model_name='conversation',
-            index=models.Index(fields=['user', 'archived', '-pinned', '-updated_at'], name='conversation_listed'),
-        ),
-        migrations.AddIndex(
-            model_name='conversation',
-            index=models.Index(condition=models.Q(('folder__isnull', False)), fields=['folder', '-updated_at'], name='conversation_in_folder'),
-        ),
-        migrations.AddIndex(
-            model_name='conversation',
-            index=models.Index(condition=models.Q(('deleted_at__isnull', False)), fields=['id'], name='conversation_deleted'),
-        ),
-        migrations.AddConstraint(
-            model_name='conversation',
-            constraint=models.UniqueConstraint(condition=models.Q(('session', ''), _negated=True), fields=('user', 'channel', 'session'), name='conversation_session'),
-        ),
-        migrations.AddIndex(
-            model_name='turn',
-            index=models.Index(fields=['state'], name='turn_state'),
-        ),
-        migrations.AddIndex(
-            model_name='turn',
-            index=models.Index(condition=models.Q(('attached', True)), fields=['conversation'], name='turn_attached'),
-        ),
-        migrations.AddIndex(
-            model_name='turn',
-            index=models.Index(condition=models.Q(('place', 0), _negated=True), fields=['conversation', 'place'], name='turn_versions'),
-        ),
-        migrations.AddConstraint(
-            model_name='turn',
-            constraint=models.UniqueConstraint(fields=('conversation', 'position'), name='turn_position'),
-        ),
-        migrations.AddConstraint(
-            model_name='turn',
-            constraint=models.UniqueConstraint(condition=models.Q(('client_id', ''), _negated=True), fields=('user', 'client_id'), name='turn_client_id'),
-        ),
-        migrations.AddConstraint(
-            model_name='turn',
-            constraint=models.CheckConstraint(condition=models.Q(('state__in', ['queued', 'running', 'waiting', 'done', 'stopped', 'failed', 'interrupted'])), name='chat_turn_state_known'),
-        ),
-        migrations.AddIndex(
-            model_name='message',
-            index=models.Index(condition=models.Q(('indexed', False)), fields=['id'], name='message_to_index'),
-        ),
-        migrations.AddIndex(
-            model_name='message',
-            index=models.Index(condition=models.Q(('captured', False)), fields=['conversation'], name='message_to_capture'),
-        ),
-        migrations.AddConstraint(
-            model_name='message',
-            constraint=models.UniqueConstraint(fields=('conversation', 'position'), name='message_position'),
-        ),
-        migrations.AddConstraint(
-            model_name='message',
-            constraint=models.UniqueConstraint(condition=models.Q(('external_id', ''), _negated=True), fields=('conversation', 'external_id'), name='message_external_id'),
-        ),
-        migrations.AddConstraint(
-            model_name='message',
-            constraint=models.CheckConstraint(condition=models.Q(('role__in', ['user', 'assistant'])), name='chat_message_role_known'),
-        ),
-        migrations.AddConstraint(
-            model_name='message',
-            constraint=models.CheckConstraint(condition=models.Q(('kind__in', ['text', 'tool_results', 'closing', 'notice'])), name='chat_message_kind_known'),
-        ),
-        migrations.AddIndex(
-            model_name='turnevent',
-            index=models.Index(fields=['conversation', 'last_seq'], name='turn_event_last_seq'),
-        ),
-        migrations.AddConstraint(
-            model_name='turnevent',
-            constraint=models.UniqueConstraint(fields=('conversation', 'seq'), name='turn_event_seq'),
         ),
     ]

@@ -37,6 +37,13 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['-updated_at'],
+                'indexes': [
+                    models.Index(fields=['updated_at'], name='gateway_session_updated'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(fields=('user', 'surface', 'client', 'key'), name='gateway_session_of_user'),
+                    models.CheckConstraint(condition=models.Q(('surface__in', ['proxy', 'hook'])), name='gateway_clientsession_surface_known'),
+                ],
             },
             managers=[
                 ('everything', django.db.models.manager.Manager()),
@@ -54,6 +61,9 @@ class Migration(migrations.Migration):
             options={
                 'verbose_name_plural': 'proxy spending',
                 'ordering': ['-day'],
+                'constraints': [
+                    models.UniqueConstraint(fields=('token', 'day'), name='gateway_spending_of_day'),
+                ],
             },
             managers=[
                 ('everything', django.db.models.manager.Manager()),
@@ -76,6 +86,13 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['pk'],
+                'indexes': [
+                    models.Index(condition=models.Q(('chain', ''), _negated=True), fields=['chain'], name='gateway_turn_chain'),
+                    models.Index(condition=models.Q(('reply_id', ''), _negated=True), fields=['reply_id'], name='gateway_turn_reply'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(fields=('session', 'key'), name='gateway_turn_of_session'),
+                ],
             },
             managers=[
                 ('everything', django.db.models.manager.Manager()),
@@ -99,49 +116,16 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['-created_at'],
+                'indexes': [
+                    models.Index(fields=['created_at'], name='gateway_waiting_created'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(fields=('user', 'program', 'digest'), name='gateway_waiting_call_once'),
+                    models.CheckConstraint(condition=models.Q(('decision__in', ['', 'once', 'no'])), name='gateway_waitingcall_decision_known'),
+                ],
             },
             managers=[
                 ('everything', django.db.models.manager.Manager()),
             ],
-        ),
-        migrations.AddIndex(
-            model_name='clientsession',
-            index=models.Index(fields=['updated_at'], name='gateway_session_updated'),
-        ),
-        migrations.AddConstraint(
-            model_name='clientsession',
-            constraint=models.UniqueConstraint(fields=('user', 'surface', 'client', 'key'), name='gateway_session_of_user'),
-        ),
-        migrations.AddConstraint(
-            model_name='clientsession',
-            constraint=models.CheckConstraint(condition=models.Q(('surface__in', ['proxy', 'hook'])), name='gateway_clientsession_surface_known'),
-        ),
-        migrations.AddConstraint(
-            model_name='proxyspending',
-            constraint=models.UniqueConstraint(fields=('token', 'day'), name='gateway_spending_of_day'),
-        ),
-        migrations.AddIndex(
-            model_name='proxyturn',
-            index=models.Index(condition=models.Q(('chain', ''), _negated=True), fields=['chain'], name='gateway_turn_chain'),
-        ),
-        migrations.AddIndex(
-            model_name='proxyturn',
-            index=models.Index(condition=models.Q(('reply_id', ''), _negated=True), fields=['reply_id'], name='gateway_turn_reply'),
-        ),
-        migrations.AddConstraint(
-            model_name='proxyturn',
-            constraint=models.UniqueConstraint(fields=('session', 'key'), name='gateway_turn_of_session'),
-        ),
-        migrations.AddIndex(
-            model_name='waitingcall',
-            index=models.Index(fields=['created_at'], name='gateway_waiting_created'),
-        ),
-        migrations.AddConstraint(
-            model_name='waitingcall',
-            constraint=models.UniqueConstraint(fields=('user', 'program', 'digest'), name='gateway_waiting_call_once'),
-        ),
-        migrations.AddConstraint(
-            model_name='waitingcall',
-            constraint=models.CheckConstraint(condition=models.Q(('decision__in', ['', 'once', 'no'])), name='gateway_waitingcall_decision_known'),
         ),
     ]

@@ -80,6 +80,32 @@ class Migration(migrations.Migration):
             ],
             options={
                 'verbose_name_plural': 'memories',
+                'indexes': [
+                    models.Index(fields=['user', '-created_at', '-id'], name='memory_user_newest'),
+                    models.Index(condition=models.Q(('deleted_at__isnull', True)), fields=['user', 'status', '-created_at', '-id'], name='memory_status_newest'),
+                    models.Index(models.F('user'), models.OrderBy(django.db.models.functions.comparison.Coalesce('valid_from', 'created_at'), descending=True), models.OrderBy(models.F('id'), descending=True), condition=models.Q(('deleted_at__isnull', True)), name='memory_began'),
+                    models.Index(condition=models.Q(('deleted_at__isnull', False)), fields=['deleted_at'], name='memory_deleted_at'),
+                    models.Index(condition=models.Q(('superseded_by__isnull', False)), fields=['superseded_by'], name='memory_superseded_by'),
+                    models.Index(condition=models.Q(('proposed_target__isnull', False)), fields=['proposed_target'], name='memory_proposed_target'),
+                    models.Index(condition=models.Q(('source_conversation_id__isnull', False)), fields=['source_conversation_id'], name='memory_from_conversation'),
+                    models.Index(condition=models.Q(('status', 'pending')), fields=['user', 'id'], name='memory_pending'),
+                    models.Index(condition=models.Q(('category', 'standing')), fields=['user', 'status'], name='memory_standing'),
+                    models.Index(condition=models.Q(('occasions_wait', ''), _negated=True), fields=['occasions_wait', 'occasions_due'], name='memory_occasions_wait'),
+                ],
+                'constraints': [
+                    models.CheckConstraint(condition=models.Q(('importance__gte', 1), ('importance__lte', 5)), name='memory_importance_1_to_5'),
+                    models.CheckConstraint(condition=models.Q(('priority__gte', 0), ('priority__lte', 1)), name='memory_priority_0_to_1'),
+                    models.CheckConstraint(condition=models.Q(models.Q(('deleted_at__isnull', False), ('status', 'deleted')), models.Q(models.Q(('status', 'deleted'), _negated=True), ('deleted_at__isnull', True)), _connector='OR'), name='memory_deleted_has_time'),
+                    models.CheckConstraint(condition=models.Q(('tier__in', ['short_term', 'long_term'])), name='memory_memory_tier_known'),
+                    models.CheckConstraint(condition=models.Q(('kind__in', ['decision', 'insight', 'fact', 'preference', 'project', 'conversation', 'general'])), name='memory_memory_kind_known'),
+                    models.CheckConstraint(condition=models.Q(('occasions_by__in', ['', 'model', 'rules', 'user'])), name='memory_memory_occasions_by_known'),
+                    models.CheckConstraint(condition=models.Q(('occasions_wait__in', ['', 'check', 'model'])), name='memory_memory_occasions_wait_known'),
+                    models.CheckConstraint(condition=models.Q(('status__in', ['active', 'pending', 'archived', 'superseded', 'deleted'])), name='memory_memory_status_known'),
+                    models.CheckConstraint(condition=models.Q(('review_reason__in', ['untrusted', 'sensitive', 'everything', ''])), name='memory_memory_review_reason_known'),
+                    models.CheckConstraint(condition=models.Q(('proposed_action__in', ['add', 'update', 'supersede', 'merge', ''])), name='memory_memory_proposed_action_known'),
+                    models.CheckConstraint(condition=models.Q(('origin__in', ['user', 'assistant', 'extraction', 'import', 'api', 'mcp', 'file'])), name='memory_memory_origin_known'),
+                    models.CheckConstraint(condition=models.Q(('trust__in', ['user', 'assistant', 'untrusted'])), name='memory_memory_trust_known'),
+                ],
             },
             managers=[
                 ('everything', django.db.models.manager.Manager()),
@@ -96,6 +122,15 @@ class Migration(migrations.Migration):
                 ('target', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='edges_in', to='memory.memory')),
                 ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),
             ],
+            options={
+                'indexes': [
+                    models.Index(condition=models.Q(('relation', 'contradicts')), fields=['user'], name='memory_edge_contradicts'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(fields=('source', 'target', 'relation'), name='memory_edge_once'),
+                    models.CheckConstraint(condition=models.Q(('source', models.F('target')), _negated=True), name='memory_edge_not_to_itself'),
+                ],
+            },
             managers=[
                 ('everything', django.db.models.manager.Manager()),
             ],
@@ -114,6 +149,17 @@ class Migration(migrations.Migration):
                 ('deleted_at', models.DateTimeField(blank=True, null=True)),
                 ('user', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),
             ],
+            options={
+                'indexes': [
+                    models.Index(fields=['user', 'deleted_at'], name='memory_file_user_deleted'),
+                    models.Index(condition=models.Q(('deleted_at__isnull', False)), fields=['deleted_at'], name='memory_file_deleted_at'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(condition=models.Q(('deleted_at__isnull', True)), fields=('user', 'path'), name='memory_file_path_once'),
+                    models.CheckConstraint(condition=models.Q(('origin__in', ['user', 'assistant', 'extraction', 'import', 'api', 'mcp', 'file'])), name='memory_memoryfile_origin_known'),
+                    models.CheckConstraint(condition=models.Q(('trust__in', ['user', 'assistant', 'untrusted'])), name='memory_memoryfile_trust_known'),
+                ],
+            },
             managers=[
                 ('everything', django.db.models.manager.Manager()),
             ],
@@ -133,6 +179,14 @@ class Migration(migrations.Migration):
                 ('file', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='revisions', to='memory.memoryfile')),
                 ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),
             ],
+            options={
+                'constraints': [
+                    models.UniqueConstraint(fields=('file', 'version'), name='memory_file_revision_version'),
+                    models.CheckConstraint(condition=models.Q(('actor__in', ['user', 'assistant', 'extraction', 'import', 'api', 'mcp', 'file'])), name='memory_memoryfilerevision_actor_known'),
+                    models.CheckConstraint(condition=models.Q(('trust__in', ['user', 'assistant', 'untrusted'])), name='memory_memoryfilerevision_trust_known'),
+                    models.CheckConstraint(condition=models.Q(('action__in', ['edited', 'renamed', 'deleted', 'restored', 'undone'])), name='memory_memoryfilerevision_action_known'),
+                ],
+            },
             managers=[
                 ('everything', django.db.models.manager.Manager()),
             ],
@@ -151,6 +205,16 @@ class Migration(migrations.Migration):
                 ('memory', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='revisions', to='memory.memory')),
                 ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),
             ],
+            options={
+                'indexes': [
+                    models.Index(fields=['user', '-created_at'], name='memory_revision_newest'),
+                ],
+                'constraints': [
+                    models.UniqueConstraint(fields=('memory', 'version'), name='memory_revision_version'),
+                    models.CheckConstraint(condition=models.Q(('actor__in', ['user', 'assistant', 'extraction', 'import', 'api', 'mcp', 'file'])), name='memory_memoryrevision_actor_known'),
+                    models.CheckConstraint(condition=models.Q(('action__in', ['updated', 'deleted', 'restored', 'archived', 'undone', 'superseded', 'merged', 'accepted'])), name='memory_memoryrevision_action_known'),
+                ],
+            },
             managers=[
                 ('everything', django.db.models.manager.Manager()),
             ],
@@ -184,6 +248,15 @@ class Migration(migrations.Migration):
                 ('memory', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='uses', to='memory.memory')),
                 ('user', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),
             ],
+            options={
+                'indexes': [
+                    models.Index(fields=['memory', '-id'], name='memory_use_newest'),
+                    models.Index(condition=models.Q(('conversation_id__isnull', False)), fields=['conversation_id'], name='memory_use_conversation'),
+                ],
+                'constraints': [
+                    models.CheckConstraint(condition=models.Q(('used_in__in', ['surfaced', 'searched', 'read'])), name='memory_memoryuse_used_in_known'),
+                ],
+            },
             managers=[
                 ('everything', django.db.models.manager.Manager()),
             ],
@@ -197,6 +270,12 @@ class Migration(migrations.Migration):
                 ('memory', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='memory.memory')),
                 ('user', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),
             ],
+            options={
+                'constraints': [
+                    models.UniqueConstraint(fields=('user', 'conversation_id', 'number'), name='note_handle_number'),
+                    models.UniqueConstraint(fields=('memory', 'conversation_id'), name='note_handle_note'),
+                ],
+            },
             managers=[
                 ('everything', django.db.models.manager.Manager()),
             ],
@@ -219,6 +298,14 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['-started_at'],
+                'indexes': [
+                    models.Index(fields=['user', '-started_at'], name='purge_user_newest'),
+                    models.Index(condition=models.Q(('state', 'running')), fields=['started_at'], name='purge_running'),
+                ],
+                'constraints': [
+                    models.CheckConstraint(condition=models.Q(('source__in', ['memory', 'file'])), name='memory_purgereceipt_source_known'),
+                    models.CheckConstraint(condition=models.Q(('state__in', ['running', 'done', 'unproven'])), name='memory_purgereceipt_state_known'),
+                ],
             },
             managers=[
                 ('everything', django.db.models.manager.Manager()),
@@ -302,193 +389,5 @@ class Migration(migrations.Migration):
             managers=[
                 ('everything', django.db.models.manager.Manager()),
             ],
-        ),
-        migrations.AddIndex(
-            model_name='memory',
-            index=models.Index(fields=['user', '-created_at', '-id'], name='memory_user_newest'),
-        ),
-        migrations.AddIndex(
-            model_name='memory',
-            index=models.Index(condition=models.Q(('deleted_at__isnull', True)), fields=['user', 'status', '-created_at', '-id'], name='memory_status_newest'),
-        ),
-        migrations.AddIndex(
-            model_name='memory',
-            index=models.Index(models.F('user'), models.OrderBy(django.db.models.functions.comparison.Coalesce('valid_from', 'created_at'), descending=True), models.OrderBy(models.F('id'), descending=True), condition=models.Q(('deleted_at__isnull', True)), name='memory_began'),
-        ),
-        migrations.AddIndex(
-            model_name='memory',
-            index=models.Index(condition=models.Q(('deleted_at__isnull', False)), fields=['deleted_at'], name='memory_deleted_at'),
-        ),
-        migrations.AddIndex(
-            model_name='memory',
-            index=models.Index(condition=models.Q(('superseded_by__isnull', False)), fields=['superseded_by'], name='memory_superseded_by'),
-        ),
-        migrations.AddIndex(
-            model_name='memory',
-            index=models.Index(condition=models.Q(('proposed_target__isnull', False)), fields=['proposed_target'], name='memory_proposed_target'),
-        ),
-        migrations.AddIndex(
-            model_name='memory',
-            index=models.Index(condition=models.Q(('source_conversation_id__isnull', False)), fields=['source_conversation_id'], name='memory_from_conversation'),
-        ),
-        migrations.AddIndex(
-            model_name='memory',
-            index=models.Index(condition=models.Q(('status', 'pending')), fields=['user', 'id'], name='memory_pending'),
-        ),
-        migrations.AddIndex(
-            model_name='memory',
-            index=models.Index(condition=models.Q(('category', 'standing')), fields=['user', 'status'], name='memory_standing'),
-        ),
-        migrations.AddIndex(
-            model_name='memory',
-            index=models.Index(condition=models.Q(('occasions_wait', ''), _negated=True), fields=['occasions_wait', 'occasions_due'], name='memory_occasions_wait'),
-        ),
-        migrations.AddConstraint(
-            model_name='memory',
-            constraint=models.CheckConstraint(condition=models.Q(('importance__gte', 1), ('importance__lte', 5)), name='memory_importance_1_to_5'),
-        ),
-        migrations.AddConstraint(
-            model_name='memory',
-            constraint=models.CheckConstraint(condition=models.Q(('priority__gte', 0), ('priority__lte', 1)), name='memory_priority_0_to_1'),
-        ),
-        migrations.AddConstraint(
-            model_name='memory',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('deleted_at__isnull', False), ('status', 'deleted')), models.Q(models.Q(('status', 'deleted'), _negated=True), ('deleted_at__isnull', True)), _connector='OR'), name='memory_deleted_has_time'),
-        ),
-        migrations.AddConstraint(
-            model_name='memory',
-            constraint=models.CheckConstraint(condition=models.Q(('tier__in', ['short_term', 'long_term'])), name='memory_memory_tier_known'),
-        ),
-        migrations.AddConstraint(
-            model_name='memory',
-            constraint=models.CheckConstraint(condition=models.Q(('kind__in', ['decision', 'insight', 'fact', 'preference', 'project', 'conversation', 'general'])), name='memory_memory_kind_known'),
-        ),
-        migrations.AddConstraint(
-            model_name='memory',
-            constraint=models.CheckConstraint(condition=models.Q(('occasions_by__in', ['', 'model', 'rules', 'user'])), name='memory_memory_occasions_by_known'),
-        ),
-        migrations.AddConstraint(
-            model_name='memory',
-            constraint=models.CheckConstraint(condition=models.Q(('occasions_wait__in', ['', 'check', 'model'])), name='memory_memory_occasions_wait_known'),
-        ),
-        migrations.AddConstraint(
-            model_name='memory',
-            constraint=models.CheckConstraint(condition=models.Q(('status__in', ['active', 'pending', 'archived', 'superseded', 'deleted'])), name='memory_memory_status_known'),
-        ),
-        migrations.AddConstraint(
-            model_name='memory',
-            constraint=models.CheckConstraint(condition=models.Q(('review_reason__in', ['untrusted', 'sensitive', 'everything', ''])), name='memory_memory_review_reason_known'),
-        ),
-        migrations.AddConstraint(
-            model_name='memory',
-            constraint=models.CheckConstraint(condition=models.Q(('proposed_action__in', ['add', 'update', 'supersede', 'merge', ''])), name='memory_memory_proposed_action_known'),
-        ),
-        migrations.AddConstraint(
-            model_name='memory',
-            constraint=models.CheckConstraint(condition=models.Q(('origin__in', ['user', 'assistant', 'extraction', 'import', 'api', 'mcp', 'file'])), name='memory_memory_origin_known'),
-        ),
-        migrations.AddConstraint(
-            model_name='memory',
-            constraint=models.CheckConstraint(condition=models.Q(('trust__in', ['user', 'assistant', 'untrusted'])), name='memory_memory_trust_known'),
-        ),
-        migrations.AddIndex(
-            model_name='memoryedge',
-            index=models.Index(condition=models.Q(('relation', 'contradicts')), fields=['user'], name='memory_edge_contradicts'),
-        ),
-        migrations.AddConstraint(
-            model_name='memoryedge',
-            constraint=models.UniqueConstraint(fields=('source', 'target', 'relation'), name='memory_edge_once'),
-        ),
-        migrations.AddConstraint(
-            model_name='memoryedge',
-            constraint=models.CheckConstraint(condition=models.Q(('source', models.F('target')), _negated=True), name='memory_edge_not_to_itself'),
-        ),
-        migrations.AddIndex(
-            model_name='memoryfile',
-            index=models.Index(fields=['user', 'deleted_at'], name='memory_file_user_deleted'),
-        ),
-        migrations.AddIndex(
-            model_name='memoryfile',
-            index=models.Index(condition=models.Q(('deleted_at__isnull', False)), fields=['deleted_at'], name='memory_file_deleted_at'),
-        ),
-        migrations.AddConstraint(
-            model_name='memoryfile',
-            constraint=models.UniqueConstraint(condition=models.Q(('deleted_at__isnull', True)), fields=('user', 'path'), name='memory_file_path_once'),
-        ),
-        migrations.AddConstraint(
-            model_name='memoryfile',
-            constraint=models.CheckConstraint(condition=models.Q(('origin__in', ['user', 'assistant', 'extraction', 'import', 'api', 'mcp', 'file'])), name='memory_memoryfile_origin_known'),
-        ),
-        migrations.AddConstraint(
-            model_name='memoryfile',
-            constraint=models.CheckConstraint(condition=models.Q(('trust__in', ['user', 'assistant', 'untrusted'])), name='memory_memoryfile_trust_known'),
-        ),
-        migrations.AddConstraint(
-            model_name='memoryfilerevision',
-            constraint=models.UniqueConstraint(fields=('file', 'version'), name='memory_file_revision_version'),
-        ),
-        migrations.AddConstraint(
-            model_name='memoryfilerevision',
-            constraint=models.CheckConstraint(condition=models.Q(('actor__in', ['user', 'assistant', 'extraction', 'import', 'api', 'mcp', 'file'])), name='memory_memoryfilerevision_actor_known'),
-        ),
-        migrations.AddConstraint(
-            model_name='memoryfilerevision',
-            constraint=models.CheckConstraint(condition=models.Q(('trust__in', ['user', 'assistant', 'untrusted'])), name='memory_memoryfilerevision_trust_known'),
-        ),
-        migrations.AddConstraint(
-            model_name='memoryfilerevision',
-            constraint=models.CheckConstraint(condition=models.Q(('action__in', ['edited', 'renamed', 'deleted', 'restored', 'undone'])), name='memory_memoryfilerevision_action_known'),
-        ),
-        migrations.AddIndex(
-            model_name='memoryrevision',
-            index=models.Index(fields=['user', '-created_at'], name='memory_revision_newest'),
-        ),
-        migrations.AddConstraint(
-            model_name='memoryrevision',
-            constraint=models.UniqueConstraint(fields=('memory', 'version'), name='memory_revision_version'),
-        ),
-        migrations.AddConstraint(
-            model_name='memoryrevision',
-            constraint=models.CheckConstraint(condition=models.Q(('actor__in', ['user', 'assistant', 'extraction', 'import', 'api', 'mcp', 'file'])), name='memory_memoryrevision_actor_known'),
-        ),
-        migrations.AddConstraint(
-            model_name='memoryrevision',
-            constraint=models.CheckConstraint(condition=models.Q(('action__in', ['updated', 'deleted', 'restored', 'archived', 'undone', 'superseded', 'merged', 'accepted'])), name='memory_memoryrevision_action_known'),
-        ),
-        migrations.AddIndex(
-            model_name='memoryuse',
-            index=models.Index(fields=['memory', '-id'], name='memory_use_newest'),
-        ),
-        migrations.AddIndex(
-            model_name='memoryuse',
-            index=models.Index(condition=models.Q(('conversation_id__isnull', False)), fields=['conversation_id'], name='memory_use_conversation'),
-        ),
-        migrations.AddConstraint(
-            model_name='memoryuse',
-            constraint=models.CheckConstraint(condition=models.Q(('used_in__in', ['surfaced', 'searched', 'read'])), name='memory_memoryuse_used_in_known'),
-        ),
-        migrations.AddConstraint(
-            model_name='notehandle',
-            constraint=models.UniqueConstraint(fields=('user', 'conversation_id', 'number'), name='note_handle_number'),
-        ),
-        migrations.AddConstraint(
-            model_name='notehandle',
-            constraint=models.UniqueConstraint(fields=('memory', 'conversation_id'), name='note_handle_note'),
-        ),
-        migrations.AddIndex(
-            model_name='purgereceipt',
-            index=models.Index(fields=['user', '-started_at'], name='purge_user_newest'),
-        ),
-        migrations.AddIndex(
-            model_name='purgereceipt',
-            index=models.Index(condition=models.Q(('state', 'running')), fields=['started_at'], name='purge_running'),
-        ),
-        migrations.AddConstraint(
-            model_name='purgereceipt',
-            constraint=models.CheckConstraint(condition=models.Q(('source__in', ['memory', 'file'])), name='memory_purgereceipt_source_known'),
-        ),
-        migrations.AddConstraint(
-            model_name='purgereceipt',
-            constraint=models.CheckConstraint(condition=models.Q(('state__in', ['running', 'done', 'unproven'])), name='memory_purgereceipt_state_known'),
         ),
     ]
