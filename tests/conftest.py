@@ -5,16 +5,22 @@ import faulthandler
 import os
 import shutil
 from collections.abc import Callable, Generator, Iterator
+from functools import cache
 from unittest.mock import patch
 
+import httpx
+import httpx2
 import pytest
 from _pytest.faulthandler import fault_handler_stderr_fd_key
 from django.db import connection
 from django.test import Client, TransactionTestCase
+from httpx._transports import default as httpx_transports
+from httpx2._transports import default as httpx2_transports
 from hypothesis import settings as hypothesis
 
 from apps.accounts.models import Preferences, User
 from apps.accounts.services import token_create
+from benchmarks import _scratch
 from tests.database import empty_tables
 from tests.peers.prepared import migrated
 from tests.peers.redis_server import redis_url  # noqa: F401  a fixture
@@ -83,6 +89,30 @@ def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: N
 def _quick_flush() -> Iterator[None]:
     """A test that commits leaves the tables empty, as ever, but in less time."""
     with patch.object(TransactionTestCase, "_fixture_teardown", empty_tables):
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _certificates_once() -> Iterator[None]:
+    """Each client of httpx would read all certificates of this world, for 20 ms."""
+    with (
+        patch.object(httpx_transports, "create_ssl_context", cache(httpx.create_ssl_context)),
+        patch.object(httpx2_transports, "create_ssl_context", cache(httpx2.create_ssl_context)),
+    ):
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _quick_scratch() -> Iterator[None]:
+    """A benchmark's database begins as that of the tests does."""
+
+    def copied(command: str, *, verbosity: int) -> None:
+        shutil.copyfile(migrated() / "izzy.sqlite3", connection.settings_dict["NAME"])
+
+    if connection.vendor != "sqlite":
+        yield
+        return
+    with patch.object(_scratch, "call_command", copied):
         yield
 
 
