@@ -1,6 +1,6 @@
 """REST: files beside messages."""
 
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
 from django.conf import settings
@@ -8,7 +8,7 @@ from django.http import HttpResponse
 from django.utils.http import content_disposition_header
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiResponse
-from pydantic import Field
+from pydantic import BeforeValidator, Field, WithJsonSchema
 from rest_framework.parsers import MultiPartParser
 from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
@@ -38,20 +38,20 @@ class AttachmentsQuery(Query):
     conversation: Id = Field(ABSENT, description="Only those of this conversation.")
 
 
+EMPTY_OR_ID = {"anyOf": [{"type": "string", "format": "uuid"}, {"type": "string", "maxLength": 0}]}
+
+
 class AttachmentInput(OpenInput):
-    conversation: Id | None = Field(
-        None, description="The conversation that it is meant for; it is sent with a message."
-    )
+    """The fields of a form; what is left empty in one is a text without characters."""
+
+    conversation: Annotated[
+        Id | None, BeforeValidator(lambda given: given or None), WithJsonSchema(EMPTY_OR_ID)
+    ] = Field(None, description="The conversation that it is meant for; empty where there is none yet.")
 
 
-class AttachmentUpload(OpenInput):
+class AttachmentUpload(AttachmentInput):
     """A form with a file."""
 
-    conversation: str | None = Field(
-        None,
-        description="The conversation that it is meant for; empty where there is none yet.",
-        json_schema_extra={"anyOf": [{"format": "uuid"}, {"maxLength": 0}]},
-    )
     file: bytes = Field(json_schema_extra={"type": "string", "format": "binary"})
 
 
@@ -123,8 +123,7 @@ class AttachmentsView(UserView):
                 limit=limit,
             )
         given: Any = request.data
-        sent = {"conversation": given.get("conversation") or None}
-        body = self.body(AttachmentInput, sent)
+        body = self.body(AttachmentInput, {"conversation": given.get("conversation")})
         return services.attachment_add(
             user_id=self.user_id, name=file.name, body=file.read(), conversation=body.conversation
         )

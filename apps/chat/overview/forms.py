@@ -38,6 +38,6 @@ class OwnForm(ModelForm):
                 self.check(field, clean_own, name, cleaned[name])
         return cleaned
 
-    def changes(self) -> dict[str, str]:
+    def changes(self) -> dict[str, Any]:
         """Input of `conversation_change`."""
         return {name: self.cleaned_data[name] for name in self.base_fields}
