@@ -9,6 +9,7 @@ import pytest
 from tests.cli.izzy import Izzy
 from tests.peers.anthropic_server import AnthropicServer, failure, reply, tool
 from tests.site.test_described import problems
+from tests.waiting import PATIENCE
 
 ASKS = reply(tool("ask_user", {"question": "Which colour?"}))
 TURN = {"$ref": "#/components/schemas/TurnOutput"}
@@ -122,7 +123,7 @@ def log(izzy: Izzy) -> list[dict[str, Any]]:
     import httpx
 
     address = f"{izzy.url}/api/v1/conversations/{newest(izzy)}/log/"
-    answer = httpx.get(address, headers={"Authorization": f"Bearer {izzy.token}"})
+    answer = httpx.get(address, headers={"Authorization": f"Bearer {izzy.token}"}, timeout=PATIENCE)
     turns: list[dict[str, Any]] = answer.raise_for_status().json()["turns"]
     return turns
 

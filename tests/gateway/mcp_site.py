@@ -13,6 +13,7 @@ from mcp.types import CallToolResult, TextContent
 
 from tests.chat.server import ROOT, Server
 from tests.peers.prepared import Person
+from tests.waiting import PATIENCE
 
 MODES = ("legacy", "auto")
 """With sessions, and stateless."""
@@ -33,7 +34,7 @@ class Site:
     def client(self, who: str = "alice", mode: str = "auto", **options: Any) -> Client:
         """The official client over HTTP."""
         headers = {"authorization": f"Bearer {self.tokens.get(who, who)}"}
-        http = httpx2.AsyncClient(headers=headers, timeout=60)
+        http = httpx2.AsyncClient(headers=headers, timeout=PATIENCE)
         return Client(streamable_http_client(f"{self.url}/mcp", http_client=http), mode=mode, **options)
 
     def stdio(self, *arguments: str, mode: str = "auto", **options: Any) -> Client:
@@ -51,7 +52,7 @@ class Site:
         """A plain request, as the protocol with sessions has it."""
         accept = {"accept": "application/json, text/event-stream"}
         told = {"authorization": f"Bearer {self.tokens.get(who, who)}"} | accept | headers
-        return httpx.post(f"{self.url}/mcp", json=body, headers=told, timeout=60)
+        return httpx.post(f"{self.url}/mcp", json=body, headers=told, timeout=PATIENCE)
 
     def rest(self, method: str, path: str, who: str = "alice", **options: Any) -> Any:
         """What REST answers a token of the user's."""
@@ -59,7 +60,7 @@ class Site:
             method,
             f"{self.url}/api/v1/{path}",
             headers={"authorization": f"Bearer {self.tokens[who]}"},
-            timeout=60,
+            timeout=PATIENCE,
             **options,
         )
         answer.raise_for_status()

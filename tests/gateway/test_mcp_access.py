@@ -10,7 +10,7 @@ from mcp import MCPError
 
 from apps.accounts.access import token_digest
 from tests.gateway.mcp_site import MODES, SLOW, Site, text_of
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.long
 
@@ -46,17 +46,18 @@ def opened(site: Site, who: str = "alice") -> str:
 @pytest.mark.parametrize("authorization", ["", "Bearer izzy_wrong", "Basic YTpi"])
 def test_without_a_valid_token_the_answer_says_where_to_read_how(site: Site, authorization: str) -> None:
     headers = {"authorization": authorization} if authorization else {}
-    answer = httpx.post(f"{site.url}/mcp", json=INITIALIZE, headers=headers)
+    answer = httpx.post(f"{site.url}/mcp", json=INITIALIZE, headers=headers, timeout=PATIENCE)
     assert answer.status_code == 401
     challenge = answer.headers["www-authenticate"]
     metadata = f"{site.url}/.well-known/oauth-protected-resource/mcp"
     assert challenge.startswith("Bearer ")
     assert f'resource_metadata="{metadata}"' in challenge
     assert ('error="invalid_token"' in challenge) == bool(authorization)
-    told = httpx.get(metadata).json()
+    told = httpx.get(metadata, timeout=PATIENCE).json()
     assert told["resource"] == f"{site.url}/mcp"
     assert told["scopes_supported"] == ["read", "write"]
-    assert httpx.get(f"{site.url}/.well-known/oauth-protected-resource").json() == told
+    resource = f"{site.url}/.well-known/oauth-protected-resource"
+    assert httpx.get(resource, timeout=PATIENCE).json() == told
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -118,9 +119,8 @@ def test_a_session_belongs_to_its_token(site: Site) -> None:
     for who in ("bob", "other"):
         assert site.post(LIST, who, **headers).status_code == 404
     assert site.post(LIST, **{"mcp-session-id": "0" * 32}).status_code == 404
-    ended = httpx.delete(
-        f"{site.url}/mcp", headers={"authorization": f"Bearer {site.tokens['alice']}"} | headers
-    )
+    whose = {"authorization": f"Bearer {site.tokens['alice']}"}
+    ended = httpx.delete(f"{site.url}/mcp", headers=whose | headers, timeout=PATIENCE)
     assert ended.status_code == 200
     assert site.post(LIST, **headers).status_code == 404
 
@@ -134,7 +134,7 @@ async def test_a_revoked_token_ends_what_is_open(site: Site) -> None:
         "mcp-session-id": session,
     }
     call = {"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": {"name": "cap_sleeper"}}
-    async with httpx.AsyncClient(timeout=60) as http:
+    async with httpx.AsyncClient(timeout=PATIENCE) as http:
         stream = asyncio.create_task(http.get(f"{site.url}/mcp", headers=headers))
         calling = asyncio.create_task(http.post(f"{site.url}/mcp", json=call, headers=headers))
         running = "select count(*) from capabilities_execution where state = 'running'"
@@ -167,7 +167,7 @@ def test_what_is_no_request_is_refused(site: Site, body: bytes, who: str, versio
         "accept": "application/json, text/event-stream",
         "content-type": "application/json",
     } | ({"mcp-protocol-version": version} if version else {})
-    answer = httpx.post(f"{site.url}/mcp", content=body, headers=headers)
+    answer = httpx.post(f"{site.url}/mcp", content=body, headers=headers, timeout=PATIENCE)
     assert answer.status_code in {400, 404}, answer.text
 
 

@@ -7,11 +7,12 @@ TEST_DATABASE_URL, and ends it.
 import importlib.util
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -89,16 +90,19 @@ class Postgres:
     def stop(self) -> None:
         """At once, as an operator stops it who does not wait for clients."""
         if self.process is not None:
-            self.process.send_signal(2)
+            self.process.send_signal(signal.SIGINT)
             self.process.wait(PATIENCE)
             self.process = None
 
     def kill(self) -> None:
         """SIGKILL, to the server and all that it has started."""
         if self.process is not None:
+            # One that is stopped buries no child: while they are killed their numbers stay theirs.
+            self.process.send_signal(signal.SIGSTOP)
             children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
-            for number in [self.process.pid, *map(int, children.split())]:
-                subprocess.run(["kill", "-9", str(number)], check=False)
+            for number in [*map(int, children.split()), self.process.pid]:
+                with suppress(ProcessLookupError):
+                    os.kill(number, signal.SIGKILL)
             self.process.wait(PATIENCE)
             self.process = None
 

@@ -14,6 +14,7 @@ from benchmarks._network import WebSocket
 from tests.peers.anthropic_server import AnthropicServer, reply, tool
 from tests.peers.otlp_server import OtlpServer, SpanSeen, otlp_server
 from tests.peers.site import Site
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.long
 
@@ -43,7 +44,7 @@ class Left:
 
 def figures_of(site: Site, port: int) -> dict[str, float]:
     headers = {"Authorization": f"Bearer {FIGURES}"}
-    text = httpx.get(f"http://127.0.0.1:{port}/metrics", headers=headers, timeout=60).text
+    text = httpx.get(f"http://127.0.0.1:{port}/metrics", headers=headers, timeout=PATIENCE).text
     pairs = [line.rpartition(" ") for line in text.splitlines() if not line.startswith("#")]
     return {name: float(value) for name, _, value in pairs}
 
