@@ -32,7 +32,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Usage(NamedTuple):
-    """What processes have used so far: seconds of the processor, and by process the memory that is its own share (PSS, MiB)."""
+    """The resources that processes have used so far: seconds of the processor, and by process the memory that is its own share (PSS, MiB)."""
 
     seconds: float
     pss: list[float]
@@ -64,7 +64,7 @@ class Served(NamedTuple):
         return sorted(found)
 
     def usage(self, command: str) -> Usage:
-        """What the children that run this command have used until now."""
+        """Returns what the children that run this command have used until now."""
         processes = self.processes(command)
         return Usage(sum(map(processor_seconds, processes)), [pss_of(each) for each in processes])
 

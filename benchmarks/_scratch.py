@@ -85,7 +85,7 @@ def database_copy(path: Path, copy: Path) -> None:
 
 
 def database_environment(folder: Path) -> dict[str, str]:
-    """What another process with this data directory needs beside it to find the scratch database there."""
+    """The environment that another process with this data directory needs beside it to find the scratch database there."""
     path = folder / "izzy.sqlite3"
     if database_file() is not None or path not in _open:
         return {}

@@ -1,4 +1,4 @@
-"""What a command of the command line costs, from its start to its end, beside importing its HTTP client.
+"""Measures the cost of a command of the command line, from its start to its end, beside importing its HTTP client.
 
 A real server answers on the loopback; commands and baselines run by turns, each in a process of its own.
 """

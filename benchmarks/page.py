@@ -1,4 +1,4 @@
-"""What the chat page holds over many turns, and how it opens and types in a very long conversation, in Chromium.
+"""Measures what the chat page holds over many turns, and how it opens and types in a very long conversation, in Chromium.
 
 A model server of the benchmark's own answers; heap, nodes and listeners are counted after the browser has collected its garbage.
 Opening and typing stand beside the same in a conversation of 20 messages, in the same run. Typing is the time from a key to the

@@ -1,4 +1,4 @@
-"""What the Messages proxy adds to the first byte and to a whole answer, beside the bare upstream in the same run.
+"""Measures what the Messages proxy adds to the first byte and to a whole answer, beside the bare upstream in the same run.
 
 Conversations of twenty turns are sent in turn to an upstream of the benchmark's own and to the same upstream through Izzy, with
 few notes and with many. A third way, without memory, tells what the proxy itself costs.

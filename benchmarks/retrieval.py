@@ -236,7 +236,7 @@ def _report_refitted(
         table.add(name, 100 * recall, 100 * (recall - whole))
     report.notes.append(
         "Refitted are the weights of the signals. Not refitted, since they are fixed round numbers: BM25's k1 and b, what "
-        "neighbours count, the silence that ends a sitting, the priors of length and questions, strengths of dates, and packing."
+        "neighbours count, the silence that ends a session, the priors of length and questions, strengths of dates, and packing."
     )
 
 

@@ -4,6 +4,7 @@ import json
 import math
 import re
 import unicodedata
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -17,7 +18,7 @@ _ASCII_TOKEN = re.compile(
 _SENTENCE_END = re.compile(r"(?<=[.!?…。！？])[\"'”’)\]]*\s+|\n+|(?<=[。！？])")
 
 NOT_BLANK = r"[^\s\x1c-\x1f\x85]"
-"""What JSON Schema says of text that `clean_text` does not find empty: its own `\\s` lacks controls that Python strips."""
+"""JSON Schema's pattern for text that `clean_text` does not find empty: its own `\\s` lacks controls that Python strips."""
 
 LETTERS_PER_TOKEN = 6
 DIGITS_PER_TOKEN = 3
@@ -174,6 +175,18 @@ def depth_of(value: Any) -> int:
             inner = item.values() if isinstance(item, dict) else item
             pending.extend((each, depth + 1) for each in inner)
     return deepest
+
+
+def objects_in(value: Any) -> Iterator[dict[str, Any]]:
+    """Every object in a JSON value, itself included; without recursion."""
+    pending = [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, dict):
+            yield item
+            pending.extend(item.values())
+        elif isinstance(item, list):
+            pending.extend(item)
 
 
 def strict_loads(text: str) -> Any:

@@ -1,4 +1,4 @@
-"""What a capability may be, and what is kept of it."""
+"""Creating capabilities: their limits, and what is kept of them."""
 
 import ast
 import json
@@ -10,10 +10,10 @@ from django.conf import settings
 
 from apps.accounts.models import User
 from apps.agent.tools import schema as schema_checks
+from apps.agent.tools.schema import input_error
 from apps.capabilities.catalog.drafts import clean_main
 from apps.capabilities.catalog.files import files_read, files_verified
 from apps.capabilities.catalog.lifecycle import capability_delete, capability_rollback
-from apps.capabilities.catalog.schemas import input_error
 from apps.capabilities.catalog.selectors import capability_get, version_get, versions_of
 from apps.capabilities.catalog.versions import capability_update, version_add
 from apps.capabilities.models import Capability, CapabilityVersion, Status

@@ -13,9 +13,13 @@ from jsonschema.exceptions import SchemaError, ValidationError, best_match
 from jsonschema.validators import extend
 from referencing.exceptions import Unresolvable
 
+from apps.agent.model.messages import canonical_json
 from apps.agent.tools.patterns import MAX_MATCHED_CHARS, PatternRefused, matcher
+from apps.core.text import depth_of, objects_in
 
 MESSAGE_CHARS = 300
+MAX_INPUT_CHARS = 200_000
+MAX_INPUT_DEPTH = 32
 CHECK_SECONDS = 0.5
 """Of this thread's processor time: many alternatives on each of many items could take minutes."""
 UNSUPPORTED = (
@@ -61,6 +65,19 @@ def schema_error(schema: dict[str, Any], value: Any) -> str:
     if len(message) > MESSAGE_CHARS:
         message = f"{message[:MESSAGE_CHARS]}…"
     return _sentence(error.absolute_path, message, quote="`")
+
+
+def input_error(schema: dict[str, Any], value: Any) -> str:
+    """The problem with an input of a capability in one sentence, "" where it fits: `schema_error`, bounded in size too."""
+    if not isinstance(value, dict):
+        return "The input must be a JSON object."
+    if depth_of(value) > MAX_INPUT_DEPTH:
+        return f"The input is nested more than {MAX_INPUT_DEPTH} levels deep."
+    if len(canonical_json(value)) > MAX_INPUT_CHARS:
+        return f"The input has more than {MAX_INPUT_CHARS:,} characters."
+    if any(len(name) > MAX_MATCHED_CHARS for node in objects_in(value) for name in node):
+        return f"A name in the input has more than {MAX_MATCHED_CHARS:,} characters."
+    return schema_error(schema, value)
 
 
 def _sentence(path: Any, message: str, *, quote: str = "") -> str:

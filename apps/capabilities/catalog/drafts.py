@@ -6,12 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from apps.capabilities.catalog.names import clean_host, clean_secret_name
-from apps.capabilities.catalog.schemas import (
-    MAX_INPUT_DEPTH,
-    clean_output_schema,
-    clean_schema,
-    input_error,
-)
+from apps.capabilities.catalog.schemas import clean_output_schema, clean_schema
 from apps.capabilities.catalog.source import SourceFacts, read_source
 from apps.capabilities.models import MAX_DESCRIPTION_CHARS
 from apps.capabilities.sandbox.requirements import parse_requirements
@@ -163,6 +158,11 @@ def _clean_example(value: object, schema: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(value, dict) or "input" not in value or set(value) - {"input", "expect"}:
         message = "An example is an object with input and, if you like, expect."
         raise InvalidInput(message, code="wrong_type", field="examples")
+    from apps.agent.tools.schema import (  # loading jsonschema takes a tenth of a second
+        MAX_INPUT_DEPTH,
+        input_error,
+    )
+
     if depth_of(value) > MAX_INPUT_DEPTH or len(json.dumps(value)) > MAX_EXAMPLE_CHARS:
         raise TooLarge(
             f"An example has at most {MAX_EXAMPLE_CHARS:,} characters.",

@@ -1,21 +1,18 @@
-"""JSON schemas of inputs: which ones a capability may have, and checking an input in bounded time."""
+"""JSON schemas: which ones the input and the output of a capability may have."""
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 from apps.agent.model.messages import canonical_json
-from apps.agent.tools.patterns import MAX_MATCHED_CHARS, pattern_problem
+from apps.agent.tools.patterns import pattern_problem
 from apps.core.errors import InvalidInput, TooLarge
-from apps.core.text import depth_of
+from apps.core.text import depth_of, objects_in
 
 MAX_SCHEMA_CHARS = 20_000
 MAX_SCHEMA_DEPTH = 12
 MAX_EXPANDED = 3_000
 MAX_PROPERTIES = 100
 MAX_PATTERNS = 50
-MAX_INPUT_CHARS = 200_000
-MAX_INPUT_DEPTH = 32
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 PROPERTY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 COMBINATORS = ("oneOf", "allOf", "anyOf")
@@ -40,7 +37,7 @@ def clean_schema(value: object, *, field: str = "input_schema") -> dict[str, Any
 
     if problem := schema_problem(value):
         raise _wrong(f"is no valid schema: {problem}", field)
-    for node in nodes_of(value):
+    for node in objects_in(value):
         if found := [name for name in UNSUPPORTED if name in node]:
             raise _wrong(f"must not use {found[0]}, which is not supported", field)
         _check_node(node, field)
@@ -52,21 +49,6 @@ def clean_schema(value: object, *, field: str = "input_schema") -> dict[str, Any
 def clean_output_schema(value: object) -> dict[str, Any]:
     """Like an input's; {} where nothing is said about the result."""
     return clean_schema(value, field="output_schema") if value else {}
-
-
-def input_error(schema: dict[str, Any], value: Any) -> str:
-    """The problem with an input in one sentence, "" where it fits. Bounded in time and size."""
-    if not isinstance(value, dict):
-        return "The input must be a JSON object."
-    if depth_of(value) > MAX_INPUT_DEPTH:
-        return f"The input is nested more than {MAX_INPUT_DEPTH} levels deep."
-    if len(canonical_json(value)) > MAX_INPUT_CHARS:
-        return f"The input has more than {MAX_INPUT_CHARS:,} characters."
-    if any(len(name) > MAX_MATCHED_CHARS for node in nodes_of(value) for name in node):
-        return f"A name in the input has more than {MAX_MATCHED_CHARS:,} characters."
-    from apps.agent.tools.schema import schema_error
-
-    return schema_error(schema, value)
 
 
 def _wrong(what: str, field: str) -> InvalidInput:
@@ -89,18 +71,6 @@ def _check_top(schema: dict[str, Any], field: str) -> None:
             )
 
 
-def nodes_of(schema: Any) -> Iterator[dict[str, Any]]:
-    """Every object in a JSON value, itself included; without recursion."""
-    pending = [schema]
-    while pending:
-        item = pending.pop()
-        if isinstance(item, dict):
-            yield item
-            pending.extend(item.values())
-        elif isinstance(item, list):
-            pending.extend(item)
-
-
 def _check_node(node: dict[str, Any], field: str) -> None:
     if found := [name for name in FOREIGN if isinstance(node.get(name), str)]:
         raise _wrong(f"must not use {found[0]}", field)
@@ -110,8 +80,8 @@ def _check_node(node: dict[str, Any], field: str) -> None:
 
 
 def _check_patterns(schema: dict[str, Any], field: str) -> None:
-    patterns = [node["pattern"] for node in nodes_of(schema) if isinstance(node.get("pattern"), str)]
-    for node in nodes_of(schema):
+    patterns = [node["pattern"] for node in objects_in(schema) if isinstance(node.get("pattern"), str)]
+    for node in objects_in(schema):
         if isinstance(node.get("patternProperties"), dict):
             patterns += node["patternProperties"]
     if len(set(patterns)) > MAX_PATTERNS:

@@ -17,7 +17,6 @@ from apps.accounts.secrets import secret_get, secret_values
 from apps.agent.tools.results import Scrubber, result_text
 from apps.capabilities.catalog.drafts import MAIN, REQUIREMENTS
 from apps.capabilities.catalog.files import CapabilityRefused, files_verified
-from apps.capabilities.catalog.schemas import input_error
 from apps.capabilities.catalog.selectors import capability_get, secrets_missing, version_get
 from apps.capabilities.models import Capability, CapabilityVersion, Execution, Status, Trigger
 from apps.capabilities.sandbox.base import (
@@ -152,6 +151,8 @@ def _prepare(
 ) -> tuple[Execution, Mapping[str, str], SandboxSpec]:
     """A run that has passed all checks: its row (running, the input scrubbed of secrets), its files, and the sandbox that it
     needs."""
+    from apps.agent.tools.schema import input_error  # loading jsonschema takes a tenth of a second
+
     capability = capability_get(user_id, name)
     version = runnable_version(capability, number)
     if problem := input_error(version.input_schema, args):

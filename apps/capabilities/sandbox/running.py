@@ -33,9 +33,9 @@ from .base import (
     SandboxGone,
     SandboxSpec,
     SandboxUnavailable,
+    emit,
 )
 from .bubblewrap.prepared import BWRAP
-from .output import emit
 
 AUTO, NONE = "auto", "none"
 RUNS = counter(

@@ -15,6 +15,7 @@ from apps.capabilities.sandbox.base import (
     ErrorCode,
     InstallFailed,
     Limits,
+    Output,
     Purpose,
     RunError,
     Sandbox,
@@ -24,7 +25,6 @@ from apps.capabilities.sandbox.base import (
 )
 from apps.capabilities.sandbox.e2b.answers import MarkedOutput, answer_error
 from apps.capabilities.sandbox.e2b.backend import E2BBackend, kill_orphans
-from apps.capabilities.sandbox.output import Output
 from apps.capabilities.sandbox.requirements import PUBLIC_FILES, PUBLIC_INDEX
 from apps.core.errors import InvalidInput, IzzyError
 from apps.core.ids import uuid7

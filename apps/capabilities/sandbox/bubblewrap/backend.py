@@ -21,12 +21,12 @@ from ..base import (
     Purpose,
     SandboxSpec,
     SandboxUnavailable,
+    emit,
 )
 from ..layers.installing import ensure_layer
-from ..output import emit
 from ..requirements import parse_requirements
 from ..store import live_folder, store_folder
-from .prepared import CannotPrepare, Prepared, command_as, prepare
+from .prepared import CannotPrepare, Prepared, prepare
 from .session import BubblewrapSandbox
 from .spawning import LAYER, Binding, pipe_with, sandbox_arguments
 
@@ -72,10 +72,9 @@ def _try(prepared: Prepared) -> tuple[int, str]:
     arguments = sandbox_arguments(prepared, RUN_LIMITS, [], proxied=False)
     given = [pipe_with("\0".join(arguments).encode() + b"\0"), pipe_with(prepared.filter)]
     wanted = [prepared.bwrap, "--args", str(given[0]), "--seccomp", str(given[1]), "/usr/bin/true"]
-    command, identity = command_as(prepared, wanted)
     try:
         run = subprocess.run(  # noqa: S603  no shell, and nothing of a user
-            command,
+            [*prepared.as_user, *wanted],
             pass_fds=given,
             cwd="/",
             env={},
@@ -83,7 +82,7 @@ def _try(prepared: Prepared) -> tuple[int, str]:
             capture_output=True,
             timeout=PROBE_SECONDS,
             check=False,
-            **identity,
+            **prepared.popen,
         )
     except (OSError, subprocess.SubprocessError) as error:
         return -1, str(error)

@@ -57,7 +57,10 @@ class Prepared:
     """`inside` has etc/ and izzy/; `abi` names what compiled packages depend on."""
 
     bwrap: str
-    setpriv: str
+    as_user: list[
+        str
+    ]  # the beginning of a command that runs as the sandbox's user, where setpriv can do that
+    popen: dict[str, Any]  # the options of `Popen` with which it does, where setpriv cannot
     identity: Identity
     interpreter: Interpreter
     filter: bytes
@@ -89,9 +92,12 @@ def prepare() -> Prepared:
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         hint = "Look at IZZY_SANDBOX_DIR and IZZY_SANDBOX_UID."
         raise CannotPrepare(f"The sandbox's files could not be made: {error}.", hint) from error
-    setpriv = shutil.which("setpriv") or ""
+    as_user, popen = list[str](), popen_identity(identity)
+    if popen and (setpriv := shutil.which("setpriv")):
+        user = ["--reuid", str(identity.uid), "--regid", str(identity.gid)]
+        as_user, popen = [setpriv, *user, "--clear-groups", "--inh-caps=-all", "--"], {}
     return Prepared(
-        bwrap, setpriv, identity, interpreter, build_filter(machine), inside, abi, certificates
+        bwrap, as_user, popen, identity, interpreter, build_filter(machine), inside, abi, certificates
     )
 
 
@@ -169,19 +175,3 @@ def popen_identity(identity: Identity) -> dict[str, Any]:
     if not identity.dropped:
         return {}
     return {"user": identity.uid, "group": identity.gid, "extra_groups": []}
-
-
-def command_as(prepared: Prepared, command: list[str]) -> tuple[list[str], dict[str, Any]]:
-    """The command and the options of `Popen` with which it runs as the sandbox's user: by setpriv where there is one."""
-    identity = prepared.identity
-    if not identity.dropped or not prepared.setpriv:
-        return command, popen_identity(identity)
-    user = [
-        "--reuid",
-        str(identity.uid),
-        "--regid",
-        str(identity.gid),
-        "--clear-groups",
-        "--inh-caps=-all",
-    ]
-    return [prepared.setpriv, *user, "--", *command], {}

@@ -20,14 +20,15 @@ from ..base import (
     CommandResult,
     ErrorCode,
     Limits,
+    Output,
     Progress,
     RunError,
     RunResult,
     SandboxGone,
     SandboxUnavailable,
+    emit,
     writable_path,
 )
-from ..output import Output, emit
 from .prepared import Prepared
 from .process import SandboxProcess
 from .processes import descendants, inner_pid

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..base import Limits
-from .prepared import Prepared, command_as
+from .prepared import Prepared
 
 SYSTEM_FOLDERS = ("/usr/lib", "/usr/bin", "/usr/lib64", "/usr/share/zoneinfo")
 LINKS = (("usr/lib", "/lib"), ("usr/lib64", "/lib64"), ("usr/bin", "/bin"), ("usr/bin", "/sbin"))
@@ -140,22 +140,19 @@ def spawn(prepared: Prepared, limits: Limits, bindings: Sequence[Binding], *, pr
         theirs.callback(jobs_inside.close)
         ends = {}
         for name in PIPES:
-            reading, writing = os.pipe()
-            ends[name] = _closed_by(ours, reading), _closed_by(theirs, writing)
-        given = [_closed_by(theirs, pipe_with(data)) for data in (arguments, prepared.filter)]
-        options = [
-            "--args",
-            str(given[0]),
-            "--seccomp",
-            str(given[1]),
-            "--info-fd",
-            str(ends["info"][1]),
-        ]
+            ends[name] = reading, writing = os.pipe()
+            ours.callback(os.close, reading)
+            theirs.callback(os.close, writing)
+        given = []
+        for data in (arguments, prepared.filter):
+            given.append(pipe_with(data))
+            theirs.callback(os.close, given[-1])
+        options = ["--args", str(given[0]), "--seccomp", str(given[1])]
+        options += ["--info-fd", str(ends["info"][1])]
         channel = [str(jobs_inside.fileno()), str(ends["frames"][1]), *(["listen"] if proxied else [])]
         python = [str(prepared.interpreter.path), "-I", "-S", "-B", "-X", "utf8", "-c", START, *channel]
-        command, identity = command_as(prepared, [prepared.bwrap, *options, *python])
         popen = subprocess.Popen(  # noqa: S603  that is what a sandbox is for
-            command,
+            [*prepared.as_user, prepared.bwrap, *options, *python],
             stdin=subprocess.DEVNULL,
             stdout=ends["stdout"][1],
             stderr=ends["stderr"][1],
@@ -163,15 +160,10 @@ def spawn(prepared: Prepared, limits: Limits, bindings: Sequence[Binding], *, pr
             cwd="/",
             env={},
             start_new_session=True,
-            **identity,
+            **prepared.popen,
         )
         ours.pop_all()
     return Spawned(popen, jobs, *(ends[name][0] for name in PIPES))
-
-
-def _closed_by(stack: ExitStack, descriptor: int) -> int:
-    stack.callback(os.close, descriptor)
-    return descriptor
 
 
 def pipe_with(data: bytes) -> int:

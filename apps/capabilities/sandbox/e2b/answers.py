@@ -7,10 +7,9 @@ from typing import Any
 
 from apps.core.text import storable
 
-from ..base import ErrorCode, RunError
+from ..base import ErrorCode, Output, RunError
 from ..bubblewrap.inside import answers
 from ..bubblewrap.inside.answers import end_of
-from ..output import Output
 
 MESSAGE_CHARS = 4_000
 ANSWERED = ("raised", "out_of_memory", "bad_result", "timed_out")

@@ -13,8 +13,14 @@ from django.conf import settings
 
 from apps.core.health import CheckResult
 
-from ..base import Progress, Purpose, Sandbox, SandboxSpec, SandboxUnavailable
-from ..output import emit
+from ..base import (
+    Progress,
+    Purpose,
+    Sandbox,
+    SandboxSpec,
+    SandboxUnavailable,
+    emit,
+)
 from ..requirements import PUBLIC_FILES, PUBLIC_INDEX, parse_requirements
 from .sandbox import E2BSandbox, network_for
 

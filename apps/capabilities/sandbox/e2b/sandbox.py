@@ -19,15 +19,16 @@ from ..base import (
     CommandResult,
     ErrorCode,
     InstallFailed,
+    Output,
     Progress,
     RunError,
     RunResult,
     SandboxGone,
     SandboxSpec,
+    emit,
     writable_path,
 )
 from ..bubblewrap.inside.answers import end_of
-from ..output import Output, emit
 from .answers import MESSAGE_CHARS, MarkedOutput, answer_error, inside_script
 
 logger = logging.getLogger(__name__)

@@ -24,12 +24,20 @@ from uv import find_uv_bin
 from apps.core.http.addresses import PrivateHost
 
 from ...egress import EgressProxy
-from ..base import ErrorCode, InstallFailed, Limits, Progress, RunError, SandboxGone, SandboxUnavailable
+from ..base import (
+    ErrorCode,
+    InstallFailed,
+    Limits,
+    Progress,
+    RunError,
+    SandboxGone,
+    SandboxUnavailable,
+    emit,
+)
 from ..bubblewrap.prepared import Prepared
 from ..bubblewrap.process import SandboxProcess
 from ..bubblewrap.session import BubblewrapSandbox
 from ..bubblewrap.spawning import CERTIFICATES, Binding
-from ..output import emit
 from ..requirements import PUBLIC_FILES, PUBLIC_INDEX
 from ..store import live_folder, store_folder
 from .store import layer_folder, mark_used
