@@ -22,6 +22,7 @@ from apps.builder.builds.selectors import (
     waiting_for_user,
 )
 from apps.builder.models import Build, State
+from apps.builder.runner.job import TOOLS
 from apps.capabilities.catalog.drafts import clean_description
 from apps.capabilities.catalog.names import NAME, clean_name
 from apps.capabilities.catalog.selectors import (
@@ -46,17 +47,9 @@ from apps.core.ids import parse_id
 
 PAGE_SIZE = 30
 LAST = "last"
-CALLS = {
-    "write_file": "Wrote a file",
-    "run_code": "Tried code",
-    "run_command": "Ran a command",
-    "ask_user": "Asked you",
-    "report_progress": "Told you how far it is",
-    "request_network": "Asked for network",
-    "register_capability": "Handed it in",
-}
-CODE_FIELDS = {"write_file": "content", "run_code": "code", "run_command": "command"}
-"""The input of these tools is shown as what it is; the others' as JSON."""
+TOOLS_BY_NAME = {tool.name: tool for tool in TOOLS}
+CODE_FIELDS = ("content", "code", "command")
+"""These fields of an input are shown as what they are, an input without one as JSON."""
 
 
 class NewBuildForm(PlainForm):
@@ -264,11 +257,13 @@ def _transcript(build: Build) -> dict[str, Any]:
 
 def _call(call: ToolCall) -> dict[str, Any]:
     given = call.input if isinstance(call.input, dict) else {}
-    field = CODE_FIELDS.get(call.name)
-    shown = str(given.get(field, "")) if field else json.dumps(given, indent=2, ensure_ascii=False)
+    code = next((str(given[field]) for field in CODE_FIELDS if field in given), None)
+    shown = json.dumps(given, indent=2, ensure_ascii=False) if code is None else code
+    tool = TOOLS_BY_NAME.get(call.name)
+    about = [str(given[field]) for field in tool.shows if given.get(field)] if tool else []
     return {
-        "name": CALLS.get(call.name, call.name),
-        "title": str(given.get("path") or given.get("text") or given.get("question") or "")[:120],
+        "name": tool.done if tool else call.name,
+        "title": about[0][:120] if about else "",
         "input": shown,
         "result": call.result,
         "is_error": call.is_error,

@@ -74,7 +74,11 @@ class Register:
     tags: Annotated[list[str] | None, TEXTS] = None
 
 
-@tool(tier=Tier.SIDE_EFFECTING, timeout=max(REGISTER_SECONDS, settings.IZZY_BUILD_SECONDS))
+@tool(
+    tier=Tier.SIDE_EFFECTING,
+    timeout=max(REGISTER_SECONDS, settings.IZZY_BUILD_SECONDS),
+    done="Handed it in",
+)
 async def register_capability(context: BuildContext, arguments: Register) -> str:
     """Hand in the finished tool. Izzy runs the examples itself in a fresh sandbox with the permissions you declare, secrets included
     where the user allows them; if one fails you get the reason and can correct it. Files you do not give are taken

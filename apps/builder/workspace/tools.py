@@ -64,7 +64,7 @@ class WriteFile:
     content: str
 
 
-@tool(tier=Tier.SIDE_EFFECTING, timeout=30 + GRACE_SECONDS)
+@tool(tier=Tier.SIDE_EFFECTING, timeout=30 + GRACE_SECONDS, done="Wrote a file", shows=("path",))
 async def write_file(context: BuildContext, arguments: WriteFile) -> str:
     """Write a text file in the sandbox's home folder; it replaces one of that name. Give a relative path. The tool's code belongs
     into main.py, its packages into requirements.txt."""
@@ -81,7 +81,7 @@ class RunCode:
     seconds: Annotated[float, {"minimum": 1, "maximum": MAX_CODE_SECONDS}] = 60
 
 
-@tool(tier=Tier.SIDE_EFFECTING, timeout=MAX_CODE_SECONDS + GRACE_SECONDS)
+@tool(tier=Tier.SIDE_EFFECTING, timeout=MAX_CODE_SECONDS + GRACE_SECONDS, done="Tried code")
 async def run_code(context: BuildContext, arguments: RunCode) -> str:
     """Run Python in the sandbox and get its output and the value of its last line. Variables stay between calls; a module that
     you write anew is imported anew. To try the tool: import main; print(main.run({...}))."""
@@ -99,7 +99,7 @@ class RunCommand:
     seconds: Annotated[float, {"minimum": 1, "maximum": MAX_COMMAND_SECONDS}] = 120
 
 
-@tool(tier=Tier.SIDE_EFFECTING, timeout=MAX_COMMAND_SECONDS + GRACE_SECONDS)
+@tool(tier=Tier.SIDE_EFFECTING, timeout=MAX_COMMAND_SECONDS + GRACE_SECONDS, done="Ran a command")
 async def run_command(context: BuildContext, arguments: RunCommand) -> str:
     """Run a shell command in the sandbox's home folder, such as `python3 test_main.py`. `pip install PACKAGE` works there; nobody
     can answer a prompt."""
@@ -121,7 +121,12 @@ class AskUser:
     question: Annotated[str, {"minLength": 1, "maxLength": 2_000}]
 
 
-@tool(tier=Tier.SIDE_EFFECTING, timeout=settings.IZZY_BUILD_ANSWER_SECONDS + ANSWER_GRACE_SECONDS)
+@tool(
+    tier=Tier.SIDE_EFFECTING,
+    timeout=settings.IZZY_BUILD_ANSWER_SECONDS + ANSWER_GRACE_SECONDS,
+    done="Asked you",
+    shows=("question",),
+)
 async def ask_user(context: BuildContext, arguments: AskUser) -> str:
     """Ask the user one question, when you cannot choose sensibly yourself. Waits a minute, then goes on without."""
     asked = {"kind": "answer", "text": arguments.question}
@@ -137,7 +142,7 @@ class Report:
     text: Annotated[str, {"minLength": 1, "maxLength": 300}]
 
 
-@tool(tier=Tier.SIDE_EFFECTING)
+@tool(tier=Tier.SIDE_EFFECTING, done="Told you how far it is", shows=("text",))
 async def report_progress(context: BuildContext, arguments: Report) -> str:
     """Tell the user in a few plain words what you are doing. Once per larger step is enough."""
     await context.mailbox.progress(arguments.text, "working")
@@ -152,7 +157,11 @@ class Network:
     why: Annotated[str, {"minLength": 1, "maxLength": 500}]
 
 
-@tool(tier=Tier.SIDE_EFFECTING, timeout=settings.IZZY_BUILD_ANSWER_SECONDS + ANSWER_GRACE_SECONDS)
+@tool(
+    tier=Tier.SIDE_EFFECTING,
+    timeout=settings.IZZY_BUILD_ANSWER_SECONDS + ANSWER_GRACE_SECONDS,
+    done="Asked for network",
+)
 async def request_network(context: BuildContext, arguments: Network) -> str:
     """Ask for the sandbox, and the finished tool, to reach hosts on the internet. Without it nothing but packages can be
     reached. Name hosts such as api.example.org, without scheme or path, and say why in a sentence for the user."""
