@@ -58,8 +58,8 @@ def metrics(request: HttpRequest) -> HttpResponse:
             if not token.user.is_superuser:
                 raise Forbidden("The figures are for superusers.")
         except IzzyError as error:
-            told = {"WWW-Authenticate": 'Bearer realm="izzy"'} if error.status == 401 else None
-            return JsonResponse(error.to_json(), status=error.status, headers=told)
+            headers = {"WWW-Authenticate": 'Bearer realm="izzy"'} if error.status == 401 else None
+            return JsonResponse(error.to_json(), status=error.status, headers=headers)
     text, content_type = metrics_text()
     return HttpResponse(text, content_type=content_type)
 

@@ -32,7 +32,7 @@ from tests.peers.postgres import postgres  # noqa: E402
 COMPOSE = ROOT / "compose.yaml"
 START_SECONDS = 180.0
 OUTER = ("PATH", "HOME", "LANG", "SSL_CERT_FILE", "TMPDIR")
-"""What processes get of this machine's environment; a container has as much."""
+"""The part of this machine's environment that processes get; a container has as much."""
 
 
 class ComposeError(Exception):
@@ -56,7 +56,7 @@ class Service:
 
 @dataclass
 class Running:
-    """What was started. `url` is Caddy's address, "" where Caddy is not installed; `webs` are the web processes' ports."""
+    """The services that were started. `url` is Caddy's address, "" where Caddy is not installed; `webs` are the web processes' ports."""
 
     folder: Path
     url: str = ""
@@ -64,7 +64,7 @@ class Running:
     processes: dict[str, list["subprocess.Popen[bytes]"]] = field(default_factory=dict)
 
     def log(self, name: str) -> str:
-        """What the processes of a service have written."""
+        """Returns what the processes of a service have written."""
         files = sorted(self.folder.glob(f"{name}-*.log"))
         return "".join(file.read_text(errors="replace") for file in files)
 
@@ -149,7 +149,7 @@ class _Start:
     all: dict[str, Service]
     running: Running
     names: dict[str, str]
-    """What stands for a container's address, port or path on this machine."""
+    """Stands for a container's address, port or path on this machine."""
     stack: ExitStack
     code: Path
     """The folder that stands for the image's /izzy."""

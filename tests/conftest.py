@@ -46,7 +46,7 @@ hypothesis.load_profile("ci")
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """What takes long begins first, so that in the end no worker waits for another's longest test."""
+    """Tests that take long begin first, so that in the end no worker waits for another's longest test."""
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
     if "TEST_DATABASE_URL" in os.environ:
         same = [item for item in items if not _touches_a_database(item)]
@@ -55,7 +55,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _touches_a_database(item: pytest.Item) -> bool:
-    """What does not is the same whatever the database."""
+    """A test that does not is the same whatever the database."""
     fixtures = set(getattr(item, "fixturenames", ()))
     return item.get_closest_marker("django_db") is not None or bool(fixtures & DATABASE_FIXTURES)
 

@@ -8,7 +8,7 @@ from django.db import connection, transaction
 from apps.core.db.writing import claim
 
 KEPT = {"django_migrations", "django_content_type", "auth_permission"}
-"""What migrating writes and no test changes."""
+"""Tables that migrating writes and no test changes."""
 
 
 def empty_tables(*_: Any) -> None:

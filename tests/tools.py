@@ -43,7 +43,7 @@ class Tools:
         )
 
     async def output(self, name: str, /, **given: Any) -> ToolOutput:
-        """What a call gives; the input is not held against the schema."""
+        """Returns what a call gives; the input is not held against the schema."""
         tool = find_tool(name)
         assert tool is not None, name
         result = await tool.run(self.context, given)

@@ -24,7 +24,7 @@ async def until(holds: Callable[[], Awaitable[object] | object], *, every: float
 def eventually(
     check: Callable[[], Found], what: Callable[[], object] = lambda: "it never came to that"
 ) -> Found:
-    """What `check` gives once it is true. `what` says what there is instead where that never happens."""
+    """Returns what `check` gives once it is true. `what` says what there is instead where that never happens."""
     deadline = time.monotonic() + PATIENCE
     while not (found := check()):
         assert time.monotonic() < deadline, what()

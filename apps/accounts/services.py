@@ -36,7 +36,7 @@ ACCOUNTS = "accounts"
 def user_create(*, username: str, password: str, superuser: bool = False, time_zone: str = "") -> User:
     """A new user with preferences. Raises InvalidInput (weak password, bad name) or Conflict (name taken).
 
-    A time zone that is none is passed over: it is a guess of the browser's, not somebody's wish.
+    A time zone that is none is passed over: it is a guess of the browser's, not somebody's choice.
     """
     user = User(username=username, is_superuser=superuser, is_staff=superuser)
     _set_password(user, password)

@@ -37,7 +37,7 @@ BAR_WIDTH, CHART_HEIGHT, LEAST_HEIGHT = 10, 100, 1.5
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class UsageLine:
     """Usage of one purpose, model, tool or day."""
 
     label: str
@@ -48,22 +48,22 @@ class Line:
     cost: float = 0  # US dollars
 
     @classmethod
-    def of(cls, row: dict[str, Any], label: str = "") -> "Line":
+    def of(cls, row: dict[str, Any], label: str = "") -> "UsageLine":
         """A line of a row of `usage_summary`."""
         read = row["input_tokens"] + row["cache_read_tokens"] + row["cache_write_tokens"]
         return cls(label, row["calls"], row["failed"], read, row["output_tokens"], row["cost_usd"])
 
-    def __add__(self, other: "Line") -> "Line":
+    def __add__(self, other: "UsageLine") -> "UsageLine":
         _, *mine = astuple(self)
         _, *theirs = astuple(other)
-        return Line(self.label, *map(add, mine, theirs))
+        return UsageLine(self.label, *map(add, mine, theirs))
 
 
-def lines(rows: Iterable[dict[str, Any]], key: str) -> list[Line]:
+def lines(rows: Iterable[dict[str, Any]], key: str) -> list[UsageLine]:
     """The rows of `usage_summary` under their labels, those of one label added up, the most read first."""
-    found: dict[str, Line] = {}
+    found: dict[str, UsageLine] = {}
     for row in rows:
-        new = Line.of(row, PURPOSES.get(row[key], row[key]) if key == "purpose" else str(row[key]))
+        new = UsageLine.of(row, PURPOSES.get(row[key], row[key]) if key == "purpose" else str(row[key]))
         found[new.label] = found[new.label] + new if new.label in found else new
     return sorted(found.values(), key=lambda line: (-(line.read + line.written), line.label))
 
@@ -82,7 +82,7 @@ class Bar:
 
 def bars(rows: Iterable[dict[str, Any]], first: date, days: int, *, by_cost: bool) -> list[Bar]:
     """One bar for each day from `first` on, as high as its share of the highest."""
-    by_day = {row["day"]: Line.of(row) for row in rows}
+    by_day = {row["day"]: UsageLine.of(row) for row in rows}
     values = {day: (line.cost if by_cost else line.read + line.written) for day, line in by_day.items()}
     highest = max(values.values(), default=0) or 1
     chart = []
@@ -111,7 +111,7 @@ def usage(request: SignedInRequest) -> HttpResponse:
     first = timezone.localdate() - timedelta(days=days - 1)
     since = timezone.make_aware(datetime.combine(first, time.min))
     found = usage_summary(user_id=request.user.pk, since=since, until=timezone.now())
-    total = Line.of(found["total"])
+    total = UsageLine.of(found["total"])
     by_cost = total.cost > 0
     chart = bars(found["by_day"], first, days, by_cost=by_cost)
     context = {
@@ -128,7 +128,9 @@ def usage(request: SignedInRequest) -> HttpResponse:
         "busiest": max(chart, key=lambda bar: bar.height),
         "purposes": lines(found["by_purpose"], "purpose"),
         "models": lines(found["by_model"], "model"),
-        "tools": [Line(tool_title(row["name"]), row["calls"], row["failed"]) for row in found["tools"]],
+        "tools": [
+            UsageLine(tool_title(row["name"]), row["calls"], row["failed"]) for row in found["tools"]
+        ],
     }
     return render(request, "agent/usage.html", context)
 

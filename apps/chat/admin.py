@@ -40,10 +40,10 @@ class ConversationAdmin(ReadOnlyAdmin):
             self.delete_model(request, row)
 
 
-class SaidAdmin(ReadOnlyAdmin):
+class WithMessagesAdmin(ReadOnlyAdmin):
     """Rows that take messages with them, which then leave search too."""
 
-    def said(self, rows: QuerySet[Any]) -> QuerySet[Message]:
+    def messages(self, rows: QuerySet[Any]) -> QuerySet[Message]:
         """The messages that go with these rows."""
         raise NotImplementedError
 
@@ -53,7 +53,7 @@ class SaidAdmin(ReadOnlyAdmin):
     @transaction.atomic
     def delete_chosen(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
         by_user: dict[UUID, list[UUID]] = {}
-        for user_id, message_id in self.said(rows).values_list("user_id", "id"):
+        for user_id, message_id in self.messages(rows).values_list("user_id", "id"):
             by_user.setdefault(user_id, []).append(message_id)
         for user_id, said in by_user.items():
             documents_remove(user_id=user_id, source=Source.CONVERSATION, source_ids=said)
@@ -79,14 +79,14 @@ class AttachmentAdmin(ReadOnlyAdmin):
 
 
 @admin.register(Message)
-class MessageAdmin(SaidAdmin):
+class MessageAdmin(WithMessagesAdmin):
     list_display = ("excerpt", "role", "kind", "conversation", "user", "created_at")
     list_filter = ("role", "kind", "indexed", "created_at")
     list_select_related = ("user", "conversation")
     search_fields = ("text", "external_id", "user__username")
     heavy_fields = ("blocks",)
 
-    def said(self, rows: QuerySet[Any]) -> QuerySet[Message]:
+    def messages(self, rows: QuerySet[Any]) -> QuerySet[Message]:
         return rows
 
     @admin.display(description="text")
@@ -95,7 +95,7 @@ class MessageAdmin(SaidAdmin):
 
 
 @admin.register(Turn)
-class TurnAdmin(SaidAdmin):
+class TurnAdmin(WithMessagesAdmin):
     list_display = (
         "id",
         "state",
@@ -111,7 +111,7 @@ class TurnAdmin(SaidAdmin):
     search_fields = ("id", "conversation__title", "error_code", "user__username")
     heavy_fields = ("memories", "waiting_for", "usage", "error_message")
 
-    def said(self, rows: QuerySet[Any]) -> QuerySet[Message]:
+    def messages(self, rows: QuerySet[Any]) -> QuerySet[Message]:
         return Message.objects.unscoped().filter(Q(turn__in=rows) | Q(superseded_by__in=rows))
 
 

@@ -64,7 +64,7 @@ class IzzyModelAdmin(ModelAdmin):  # type: ignore[misc]  # unfold has no types
         return "user_id" if "user_id" in names else None
 
     def _owner(self, object_id: str | None) -> UUID | None:
-        """Whose row it is; None for nobody's, and for an id that is none."""
+        """Returns the row's user; None for nobody's, and for an id that is none."""
         field = self._owner_field()
         if field is None or object_id is None:
             return None

@@ -1,4 +1,4 @@
-"""Whose and what for a line of the log is: the ids of the request, turn, build or job at work, kept beside the code that logs."""
+"""The ids of the request, turn, build or job at work, kept beside the code that logs, for its lines of the log."""
 
 import logging
 from collections.abc import Iterator

@@ -124,7 +124,7 @@ class InstanceState(models.Model):
 class IntegrityRun(models.Model):
     """One run of `check_integrity` that somebody asked for in the admin; the worker does it.
 
-    `beat_at` is when the worker that does it last said so. `findings` are the first of them, as `Outcome.to_json` gives them; `found` and `left` count all.
+    `beat_at` is when the worker that does it last said so. `findings` are the first of them, as `CheckOutcome.to_json` gives them; `found` and `left` count all.
     """
 
     instance_wide = True  # no user's rows

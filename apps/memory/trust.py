@@ -1,4 +1,4 @@
-"""Whose words a memory repeats, and what follows from it."""
+"""Judges whose words a memory repeats, and what follows from that."""
 
 import re
 import unicodedata

@@ -113,14 +113,14 @@ def _words(text: str) -> dict[str, Any]:
 
 def _brought(story: Story, note: str, reason: str) -> dict[str, Any]:
     """A note as a turn keeps it that brought it up."""
-    told = next(each for each in chapter("notes")["notes"] if each["key"] == note)
+    entry = next(each for each in chapter("notes")["notes"] if each["key"] == note)
     return {
         "id": str(story.key("note", note)),
         "note_id": f"note-{story.key('note', note)}",
-        "text": story.text(told["text"]),
+        "text": story.text(entry["text"]),
         "score": 0.82,
         "reason": reason,
         "parts": {},
-        "kind": told.get("kind", "fact"),
-        "tags": told.get("tags", []),
+        "kind": entry.get("kind", "fact"),
+        "tags": entry.get("tags", []),
     }

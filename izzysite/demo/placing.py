@@ -98,7 +98,7 @@ def _forget_the_gone() -> None:
 
 
 def _told(story: Story, kind: str) -> list[UUID]:
-    return [story.key(kind, told["key"]) for told in chapter("capabilities")["capability"]]
+    return [story.key(kind, entry["key"]) for entry in chapter("capabilities")["capability"]]
 
 
 def _take(story: Story, rows: Iterable[Row]) -> None:
@@ -130,11 +130,11 @@ def _grouped(rows: Iterable[Row]) -> Iterator[tuple[str, list[Entry]]]:
 
 def _runs_add(story: Story, capability: Capability) -> None:
     """The runs that the story tells of, as their ends were written down."""
-    told = next(
+    entry = next(
         each for each in chapter("capabilities")["capability"] if each["name"] == capability.name
     )
     rows = []
-    for run in told["runs"]:
+    for run in entry["runs"]:
         begun, error = story.at(run["day"], 65), run.get("error", "")
         conversation = story.message(run["chat"])[0] if "chat" in run else None
         rows.append(

@@ -31,7 +31,7 @@ def chapter(name: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """The story of one user, told on the day of `now`; ids are the same whenever it is told."""
+    """The story of one user, told on the day of `now`; ids are the same whenever it is entry."""
 
     user_id: UUID
     now: datetime
@@ -60,9 +60,9 @@ class Story:
 def note_rows(story: Story) -> Iterator[Row]:
     yield {"type": "decay", "cycle": CYCLE}
     uses = _uses()
-    for place, told in enumerate(chapter("notes")["notes"]):
-        yield _note(story, told, place, uses.get(told["key"], []))
-        yield from _revisions(story, told, place)
+    for place, entry in enumerate(chapter("notes")["notes"]):
+        yield _note(story, entry, place, uses.get(entry["key"], []))
+        yield from _revisions(story, entry, place)
     for source, relation, target in chapter("notes")["links"]:
         yield {
             "type": "edge",
@@ -88,94 +88,94 @@ def _uses() -> dict[str, list[int]]:
     return days
 
 
-def _note(story: Story, told: Mapping[str, Any], place: int, used: list[int]) -> Row:
+def _note(story: Story, entry: Mapping[str, Any], place: int, used: list[int]) -> Row:
     minute = place * 7 % 660
-    until, proposes = told.get("until"), told.get("proposes", {})
-    changed = max([told["day"], *(each["day"] for each in told.get("was", ()))])
-    review = told.get("review", "")
-    source = story.message(told["from"]) if "from" in told else None
-    tier = NoteTier(told.get("tier", NoteTier.LONG_TERM))
+    until, proposes = entry.get("until"), entry.get("proposes", {})
+    changed = max([entry["day"], *(each["day"] for each in entry.get("was", ()))])
+    review = entry.get("review", "")
+    source = story.message(entry["from"]) if "from" in entry else None
+    tier = NoteTier(entry.get("tier", NoteTier.LONG_TERM))
     priority, rate = TIER_DEFAULTS[tier]
     row = {
         "type": "note",
-        "id": str(story.key("note", told["key"])),
-        "content": story.text(told["text"]),
+        "id": str(story.key("note", entry["key"])),
+        "content": story.text(entry["text"]),
         "tier": tier,
-        "kind": told.get("kind", Kind.FACT),
-        "importance": told.get("importance", 3),
+        "kind": entry.get("kind", Kind.FACT),
+        "importance": entry.get("importance", 3),
         "priority": priority,
         "decay_rate": rate,
         "turns": round(-max([changed, *used]) * TURNS_PER_DAY),
-        "tags": told.get("tags", []),
-        "category": told.get("category", ""),
-        "occasions": [story.text(each) for each in told.get("occasions", ())],
-        "occasions_by": "model" if "occasions" in told else "",
+        "tags": entry.get("tags", []),
+        "category": entry.get("category", ""),
+        "occasions": [story.text(each) for each in entry.get("occasions", ())],
+        "occasions_by": "model" if "occasions" in entry else "",
         "occasions_open": False,
-        "status": Status.SUPERSEDED if until else told.get("status", Status.ACTIVE),
+        "status": Status.SUPERSEDED if until else entry.get("status", Status.ACTIVE),
         "review_reason": review,
         "proposed_action": proposes.get("action", Proposal.ADD) if review else "",
-        "origin": told.get("origin", Origin.EXTRACTION),
-        "trust": told.get("trust", Trust.USER),
+        "origin": entry.get("origin", Origin.EXTRACTION),
+        "trust": entry.get("trust", Trust.USER),
         "source_conversation": str(source[0]) if source else None,
         "source_message": str(source[1]) if source else None,
-        "created_at": story.stamp(told["day"], minute),
+        "created_at": story.stamp(entry["day"], minute),
         "updated_at": story.stamp(
-            until["day"] if until else changed, minute + 5 * (changed != told["day"])
+            until["day"] if until else changed, minute + 5 * (changed != entry["day"])
         ),
         "last_accessed": story.stamp(used[-1], 30) if used else None,
         "access_count": len(used) * 3,
         "use_count": len(used),
     }
-    if "valid_from" in told:
-        row["valid_from"] = story.stamp(told["valid_from"])
+    if "valid_from" in entry:
+        row["valid_from"] = story.stamp(entry["valid_from"])
     if until:
         row |= {
             "superseded_by": str(story.key("note", until["note"])),
             "valid_to": story.stamp(until["day"]),
         }
-    elif "valid_to" in told:
-        row["valid_to"] = story.stamp(told["valid_to"])
+    elif "valid_to" in entry:
+        row["valid_to"] = story.stamp(entry["valid_to"])
     if "note" in proposes:
         row["proposed_target"] = str(story.key("note", proposes["note"]))
     return row
 
 
-def _revisions(story: Story, told: Mapping[str, Any], place: int) -> Iterator[Row]:
+def _revisions(story: Story, entry: Mapping[str, Any], place: int) -> Iterator[Row]:
     """The note's earlier text, and that it was replaced or put away."""
     minute = place * 7 % 660
-    former = [dict(each, action=Action.UPDATED) for each in told.get("was", ())]
-    until = told.get("until")
+    former = [dict(each, action=Action.UPDATED) for each in entry.get("was", ())]
+    until = entry.get("until")
     if until:
         change = {"by": str(story.key("note", until["note"])), "made": True}
         former.append({"day": until["day"], "action": Action.SUPERSEDED, "change": change})
-    elif told.get("status") == Status.ARCHIVED:
-        former.append({"day": told["day"] + 60, "action": Action.ARCHIVED, "actor": Origin.USER})
-    tier = NoteTier(told.get("tier", NoteTier.LONG_TERM))
+    elif entry.get("status") == Status.ARCHIVED:
+        former.append({"day": entry["day"] + 60, "action": Action.ARCHIVED, "actor": Origin.USER})
+    tier = NoteTier(entry.get("tier", NoteTier.LONG_TERM))
     priority, rate = TIER_DEFAULTS[tier]
     for version, was in enumerate(former, start=1):
-        days = was["day"] - told["day"]
+        days = was["day"] - entry["day"]
         state = {
             "tier": tier,
-            "kind": told.get("kind", Kind.FACT),
-            "importance": told.get("importance", 3),
-            "tags": told.get("tags", []),
-            "category": told.get("category", ""),
+            "kind": entry.get("kind", Kind.FACT),
+            "importance": entry.get("importance", 3),
+            "tags": entry.get("tags", []),
+            "category": entry.get("category", ""),
             "status": Status.ACTIVE,
             "priority": max(0.0, priority - rate * days * TURNS_PER_DAY),
             "decay_rate": rate,
-            "trust": told.get("trust", Trust.USER),
+            "trust": entry.get("trust", Trust.USER),
             "occasions": [],
             "occasions_by": "",
-            "valid_from": story.stamp(told["valid_from"]) if "valid_from" in told else None,
+            "valid_from": story.stamp(entry["valid_from"]) if "valid_from" in entry else None,
             "valid_to": None,
             "superseded_by": None,
             **({"change": was["change"]} if "change" in was else {}),
         }
         yield {
             "type": "revision",
-            "note": str(story.key("note", told["key"])),
+            "note": str(story.key("note", entry["key"])),
             "version": version,
-            "content": story.text(was.get("text", told["text"])),
+            "content": story.text(was.get("text", entry["text"])),
             "state": state,
             "action": was["action"],
             "actor": was.get("actor", Origin.EXTRACTION),
@@ -203,25 +203,25 @@ def use_rows(story: Story) -> Iterator[Row]:
 
 
 def file_rows(story: Story) -> Iterator[Row]:
-    for told in chapter("files")["file"]:
-        was, trust = told.get("was"), told.get("trust", Trust.USER)
-        origin = told.get("origin", Origin.USER)
+    for entry in chapter("files")["file"]:
+        was, trust = entry.get("was"), entry.get("trust", Trust.USER)
+        origin = entry.get("origin", Origin.USER)
         yield {
             "type": "file",
-            "id": str(story.key("file", told["key"])),
-            "path": told["path"],
-            "content": story.text(told["text"]) + "\n",
+            "id": str(story.key("file", entry["key"])),
+            "path": entry["path"],
+            "content": story.text(entry["text"]) + "\n",
             "origin": origin,
             "trust": trust,
-            "created_at": story.stamp(told["day"], 200),
-            "updated_at": story.stamp(was["day"] if was else told["day"], 200),
+            "created_at": story.stamp(entry["day"], 200),
+            "updated_at": story.stamp(was["day"] if was else entry["day"], 200),
         }
         if was:
             yield {
                 "type": "file_revision",
-                "file": str(story.key("file", told["key"])),
+                "file": str(story.key("file", entry["key"])),
                 "version": 1,
-                "path": told["path"],
+                "path": entry["path"],
                 "content": story.text(was["text"]) + "\n",
                 "trust": trust,
                 "action": FileAction.EDITED,
@@ -232,13 +232,13 @@ def file_rows(story: Story) -> Iterator[Row]:
 
 
 def capability_rows(story: Story) -> Iterator[Row]:
-    for told in chapter("capabilities")["capability"]:
-        runs, key = told["runs"], str(story.key("capability", told["key"]))
-        made, example = story.stamp(told["day"], 20), {"input": told["example"]}
+    for entry in chapter("capabilities")["capability"]:
+        runs, key = entry["runs"], str(story.key("capability", entry["key"]))
+        made, example = story.stamp(entry["day"], 20), {"input": entry["example"]}
         yield {
             "type": "capability",
             "id": key,
-            **{name: told[name] for name in ("name", "description", "input_schema")},
+            **{name: entry[name] for name in ("name", "description", "input_schema")},
             "runs": len(runs),
             "successes": sum("result" in run for run in runs),
             "last_run_at": story.stamp(runs[-1]["day"], 70),
@@ -247,13 +247,13 @@ def capability_rows(story: Story) -> Iterator[Row]:
         }
         yield {
             "type": "capability_version",
-            "id": str(story.key("version", told["key"])),
+            "id": str(story.key("version", entry["key"])),
             "capability": key,
             "number": 1,
             "current": True,
-            **{name: told[name] for name in ("description", "input_schema", "tags")},
+            **{name: entry[name] for name in ("description", "input_schema", "tags")},
             "examples": [example],
-            "files": {"main.py": (STORY / f"{told['file']}.py").read_text(encoding="utf-8")},
+            "files": {"main.py": (STORY / f"{entry['file']}.py").read_text(encoding="utf-8")},
             "origin": "user",
             "quotes_others": False,
             "tested_at": made,

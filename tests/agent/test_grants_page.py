@@ -1,4 +1,4 @@
-"""What the user allowed for more than one call is listed on pages, where they take it back."""
+"""Pages list what the user allowed for more than one call, and take it back."""
 
 from typing import Any
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""What the offline model makes of a sentence."""
+"""The offline model understands sentences."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What goes over the wire to a model server."""
+"""Requests to a model server, as they go over the wire."""
 
 import json
 from itertools import pairwise

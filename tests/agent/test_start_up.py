@@ -1,4 +1,4 @@
-"""What starting costs: the SDK takes seconds to import, so nothing imports it before it is needed."""
+"""Starting costs little: the SDK takes seconds to import, so nothing imports it before it is needed."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What happens to a tool call between the model's wish and the result it gets."""
+"""A tool call between the model's request and the result it gets."""
 
 import asyncio
 import json

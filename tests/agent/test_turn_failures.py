@@ -1,4 +1,4 @@
-"""What becomes of a turn whose model fails: one clear error, and nothing that was stored is lost."""
+"""A turn whose model fails: one clear error, and nothing that was stored is lost."""
 
 import json
 import time

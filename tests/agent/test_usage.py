@@ -1,4 +1,4 @@
-"""What the ledger adds up to."""
+"""The ledger adds up calls, tokens and costs."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta

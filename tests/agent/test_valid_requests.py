@@ -1,4 +1,4 @@
-"""Whatever an old conversation holds, a strict endpoint takes it."""
+"""A strict endpoint takes an old conversation with anything in it."""
 
 import json
 from typing import Any

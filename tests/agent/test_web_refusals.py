@@ -1,4 +1,4 @@
-"""What `open_page` never does: reach a private address in any disguise, wait for ever, or take in without limit."""
+"""`open_page` reaches no private address in any disguise, waits for nothing for ever, and takes in nothing without limit."""
 
 import asyncio
 import socket

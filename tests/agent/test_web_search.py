@@ -165,7 +165,7 @@ async def test_without_an_engine_it_says_what_to_configure(caller: Caller, setti
 
 
 @pytest.mark.parametrize(
-    ("wish", "anthropic", "searxng_url", "brave_key", "expected"),
+    ("setting", "anthropic", "searxng_url", "brave_key", "expected"),
     [
         ("auto", True, "http://s", "key", Engine.ANTHROPIC),
         ("auto", False, "http://s", "key", Engine.SEARXNG),
@@ -179,9 +179,13 @@ async def test_without_an_engine_it_says_what_to_configure(caller: Caller, setti
     ],
 )
 def test_which_engine_is_used(
-    settings: Any, wish: str, anthropic: bool, searxng_url: str, brave_key: str, expected: Engine
+    settings: Any, setting: str, anthropic: bool, searxng_url: str, brave_key: str, expected: Engine
 ) -> None:
-    settings.IZZY_WEB_SEARCH, settings.SEARXNG_URL, settings.BRAVE_API_KEY = wish, searxng_url, brave_key
+    settings.IZZY_WEB_SEARCH, settings.SEARXNG_URL, settings.BRAVE_API_KEY = (
+        setting,
+        searxng_url,
+        brave_key,
+    )
     kind = ModelCall.Endpoint.ANTHROPIC if anthropic else ModelCall.Endpoint.CUSTOM
     assert engine_for(Endpoint(kind)) == expected
 

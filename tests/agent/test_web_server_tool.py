@@ -61,11 +61,11 @@ async def test_the_endpoint_gets_its_own_tool_and_others_get_ours(
     assert ours[0]["input_schema"]["required"] == ["query"]
 
 
-@pytest.mark.parametrize("wish", ["ask", "never"])
+@pytest.mark.parametrize("setting", ["ask", "never"])
 async def test_who_wants_to_be_asked_is_asked(
-    alice: User, as_anthropic: AnthropicServer, search: Tool, wish: str
+    alice: User, as_anthropic: AnthropicServer, search: Tool, setting: str
 ) -> None:
-    await Turn(alice, [search], approvals={"web_search": wish}).run()
+    await Turn(alice, [search], approvals={"web_search": setting}).run()
     assert "input_schema" in as_anthropic.messages[0]["tools"][0]
 
 

@@ -1,4 +1,4 @@
-"""What tests of waiting and interrupted turns share: a tool that asks first, and the user's side of it."""
+"""Shared by the tests of waiting and interrupted turns: a tool that asks first, and the user's side of it."""
 
 from typing import Any
 

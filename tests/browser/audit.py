@@ -1,4 +1,4 @@
-"""What any page can be looked at for, by itself: names for everything that is pressed or filled in, one heading, ids that
+"""Checks that any page can be put to by itself: names for everything that is pressed or filled in, one heading, ids that
 are there, colours that can be read, nothing wider than the window."""
 
 from playwright.sync_api import Page
@@ -96,7 +96,7 @@ _AUDIT = r"""() => {
 
 
 def audit(page: Page) -> list[str]:
-    """What is wrong with the page, once it is loaded: one line each."""
+    """Returns what is wrong with the page, once it is loaded: one line each."""
     page.wait_for_load_state()
     found: list[str] = page.evaluate(_AUDIT)
     return found

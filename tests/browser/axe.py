@@ -27,7 +27,7 @@ def with_axe(context: BrowserContext) -> None:
 
 
 def violations(page: Page, *, contrast: bool = False, best_practices: bool = True) -> list[str]:
-    """What axe finds wrong with the page as it is, a line for each element. The page has been opened `with_axe`."""
+    """Returns what axe finds wrong with the page as it is, a line for each element. The page has been opened `with_axe`."""
     found = page.evaluate(
         "options => axe.run(document, options)",
         options(contrast=contrast, best_practices=best_practices),

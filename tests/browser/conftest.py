@@ -45,7 +45,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @dataclass
 class Watch:
-    """What the console said that it should not have. `allowed` are patterns a test expects."""
+    """Returns what the console said that it should not have. `allowed` are patterns a test expects."""
 
     problems: list[str] = field(default_factory=list)
     allowed: list[str] = field(

@@ -54,7 +54,7 @@ LOOKS: dict[str, list[str]] = {
     "capabilities/<str:capability>/versions/": ["?compare=2"],
     "settings/secrets/": [f"?name={SECRET}"],
 }
-"""What else a page shows, by what is asked of it."""
+"""Further states of a page, by its query."""
 NOT_OURS = ("api/", "admin/")
 
 

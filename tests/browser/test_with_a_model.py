@@ -17,7 +17,7 @@ from tests.peers.anthropic_server import AnthropicServer, Reply, failure, is_sid
 
 @dataclass
 class Model:
-    """What the model says in the chat, reply by reply; the small model's side jobs (titles) get a word."""
+    """The model's replies in the chat, one by one; the small model's side jobs (titles) get a word."""
 
     replies: deque[Reply] = field(default_factory=deque)
     asked: list[dict[str, Any]] = field(default_factory=list)

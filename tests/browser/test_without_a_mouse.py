@@ -29,7 +29,7 @@ UNSEEN = """() => {
   const box = element.getBoundingClientRect();
   return drawn && box.width > 0 ? "" : element.outerHTML.slice(0, 120);
 }"""
-"""What has the focus, where nothing shows it."""
+"""Returns what has the focus, where nothing shows it."""
 
 
 def tab_through(page: Page, stops: int) -> list[str]:

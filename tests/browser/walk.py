@@ -78,7 +78,7 @@ def people_of(server: Server, data: Path) -> dict[str, StorageState]:
 
 
 def addresses(page: Page, server: Server, person: str) -> list[str]:
-    """What this person can look at, one of each kind of row included."""
+    """Addresses that this person can look at, one of each kind of row included."""
     if person == "nobody":
         return NOBODY
     found = EVERYBODY.split()

@@ -1,4 +1,4 @@
-"""What the builder's tests share: a model server on the loopback, and a pool of builds of the test's own."""
+"""Shared by the builder's tests: a model server on the loopback, and a pool of builds of the test's own."""
 
 from collections.abc import AsyncIterator
 

@@ -1,4 +1,4 @@
-"""What a builder model says in the tests."""
+"""Replies of a builder model in the tests."""
 
 from collections import deque
 from typing import Any

@@ -17,7 +17,7 @@ from apps.capabilities.runs.execution import capability_execute
 from apps.capabilities.sandbox.requirements import PUBLIC_FILES, PUBLIC_INDEX
 from apps.core.db.pool import in_db
 from tests.builder.scripts import code, last_result, register, write
-from tests.builder.test_building import built, wish
+from tests.builder.test_building import built, request_build
 from tests.builder.test_secrets import (
     KEYED,
     NAME,
@@ -50,7 +50,7 @@ async def test_a_build_with_a_failing_test_a_host_and_a_secret(
     alice: User, model: AnthropicServer, pool: BuildPool, e2b: E2BServer
 ) -> None:
     await in_db(lambda: user_secret_set(user_id=alice.pk, name=NAME, value=VALUE))
-    build = await in_db(wish, alice)
+    build = await in_db(request_build, alice)
     ask = reply(tool("request_network", {"hosts": [HOST], "why": "Random numbers."}))
     wishes: dict[str, Any] = {"permissions": {"hosts": [HOST], "secrets": [NAME]}}
     model.add(
@@ -102,7 +102,7 @@ async def test_a_build_with_a_failing_test_a_host_and_a_secret(
 async def test_where_e2b_refuses_the_build_fails_with_the_reason(
     alice: User, model: AnthropicServer, pool: BuildPool, e2b: E2BServer
 ) -> None:
-    build = await in_db(wish, alice)
+    build = await in_db(request_build, alice)
     e2b.refuse = 429
     model.add(write(), register())
     await pool.idle()
@@ -119,7 +119,7 @@ async def test_a_sandbox_that_e2b_ended_is_replaced_with_the_same_files(
             e2b.kill(sandbox)
         return code("x = 1")
 
-    build = await in_db(wish, alice)
+    build = await in_db(request_build, alice)
     model.add(write(), lose, code("import main; print(main.run({'count': 2, 'sides': 6}))"), register())
     await pool.idle()
     assert (await built(build)).state == State.DONE

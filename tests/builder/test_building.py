@@ -18,7 +18,7 @@ from tests.peers.anthropic_server import AnthropicServer, failure, reply, tool
 from tests.waiting import until
 
 
-def wish(user: User, **fields: Any) -> Build:
+def request_build(user: User, **fields: Any) -> Build:
     values = {"name": "dice_roller", "description": "Rolls dice.", "input_schema": SCHEMA, **fields}
     build = build_request(user_id=user.pk, **values).build
     assert build is not None
@@ -42,7 +42,7 @@ async def told(build: Build) -> list[tuple[str, str]]:
 async def test_a_capability_is_built_verified_and_runs(
     alice: User, model: AnthropicServer, pool: BuildPool
 ) -> None:
-    build = await in_db(wish, alice)
+    build = await in_db(request_build, alice)
     assert (await built(build)).capability.status == Status.BUILDING
     model.add(write(), code("import main; print(main.run({'count': 2, 'sides': 6}))"), register())
 
@@ -67,7 +67,7 @@ async def test_a_capability_is_built_verified_and_runs(
 async def test_no_call_stays_open_where_the_process_stops_right_after_registering(
     alice: User, model: AnthropicServer, pool: BuildPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    build = await in_db(wish, alice)
+    build = await in_db(request_build, alice)
     behind = tool("report_progress", {"text": "Done"})
     model.add(
         reply(tool("register_capability", {"examples": EXAMPLES, "files": {"main.py": DICE}}), behind)
@@ -88,7 +88,7 @@ async def test_no_call_stays_open_where_the_process_stops_right_after_registerin
 async def test_the_model_gets_its_seven_tools_and_nothing_else(
     alice: User, model: AnthropicServer, pool: BuildPool
 ) -> None:
-    await in_db(wish, alice)
+    await in_db(request_build, alice)
     model.add(reply(tool("memory_search", {"query": "everything"})), write(), register())
 
     await pool.idle()
@@ -108,7 +108,7 @@ async def test_the_model_gets_its_seven_tools_and_nothing_else(
 async def test_a_failing_example_is_refused_with_the_reason_and_can_be_corrected(
     alice: User, model: AnthropicServer, pool: BuildPool
 ) -> None:
-    build = await in_db(wish, alice)
+    build = await in_db(request_build, alice)
     model.add(write(DICE.replace("sum(rolls)", "total")), register(), write(), register())
 
     await pool.idle()
@@ -123,7 +123,7 @@ async def test_a_failing_example_is_refused_with_the_reason_and_can_be_corrected
 async def test_twenty_five_rounds_without_registration_fail_with_the_last_error(
     alice: User, model: AnthropicServer, pool: BuildPool
 ) -> None:
-    build = await in_db(wish, alice)
+    build = await in_db(request_build, alice)
     model.fallback = code("1 / 0")
 
     await pool.idle()
@@ -139,12 +139,12 @@ async def test_twenty_five_rounds_without_registration_fail_with_the_last_error(
 async def test_a_model_error_is_retried_then_fails_cleanly(
     alice: User, model: AnthropicServer, pool: BuildPool
 ) -> None:
-    first = await in_db(wish, alice)
+    first = await in_db(request_build, alice)
     model.add(write(), *[failure(529, "overloaded_error", retry_after="0.01")] * 3, register())
     await pool.idle()
     assert (await built(first)).state == State.DONE
 
-    second = await in_db(lambda: wish(alice, name="other_dice"))
+    second = await in_db(lambda: request_build(alice, name="other_dice"))
     model.fallback = failure(529, "overloaded_error", retry_after="0.01")
     await pool.idle()
     failed = await built(second)
@@ -158,7 +158,7 @@ async def test_a_model_error_is_retried_then_fails_cleanly(
 async def test_who_only_talks_is_reminded_and_may_give_up_in_words(
     alice: User, model: AnthropicServer, pool: BuildPool
 ) -> None:
-    build = await in_db(wish, alice)
+    build = await in_db(request_build, alice)
     model.fallback = reply("This cannot be built without a paid service.")
 
     await pool.idle()
@@ -173,7 +173,7 @@ async def test_who_only_talks_is_reminded_and_may_give_up_in_words(
 async def test_answers_that_never_end_fail_in_plain_words(
     alice: User, model: AnthropicServer, pool: BuildPool
 ) -> None:
-    build = await in_db(wish, alice)
+    build = await in_db(request_build, alice)
     endless = [reply(f"{number} and on and on", stop_reason="max_tokens") for number in range(3)]
     model.add(*endless)
 
@@ -188,7 +188,7 @@ async def test_answers_that_never_end_fail_in_plain_words(
 async def test_calls_that_are_no_calls_get_errors_and_the_build_goes_on(
     alice: User, model: AnthropicServer, pool: BuildPool
 ) -> None:
-    build = await in_db(wish, alice)
+    build = await in_db(request_build, alice)
     odd = [
         reply(tool("write_file", raw='{"path": "main.py", "cont'), stop_reason="max_tokens"),
         reply(tool("write_file", {"path": 5})),
@@ -209,7 +209,7 @@ async def test_calls_that_are_no_calls_get_errors_and_the_build_goes_on(
 async def test_examples_that_are_wrong_are_refused_with_the_result(
     alice: User, model: AnthropicServer, pool: BuildPool
 ) -> None:
-    build = await in_db(wish, alice)
+    build = await in_db(request_build, alice)
     wrong = register(examples=[{"input": {"count": 2, "sides": 6}, "expect": "eleven dragons"}])
     unfit = register(examples=[{"input": {"count": "two", "sides": 6}}])
     model.add(write(), wrong, unfit, register(examples=[]), register())
@@ -226,7 +226,7 @@ async def test_examples_that_are_wrong_are_refused_with_the_result(
 async def test_a_module_that_is_written_anew_is_imported_anew(
     alice: User, model: AnthropicServer, pool: BuildPool
 ) -> None:
-    build = await in_db(wish, alice)
+    build = await in_db(request_build, alice)
     show = code("import main; print(main.run({'count': 2, 'sides': 6}))")
     model.add(
         write(), show, write(DICE.replace("{count}d{sides}", "two dice")), show, write(), register()
@@ -242,7 +242,7 @@ async def test_a_module_that_is_written_anew_is_imported_anew(
 async def test_what_was_asked_for_without_an_input_gets_one_and_a_file_may_come_from_a_command(
     alice: User, model: AnthropicServer, pool: BuildPool
 ) -> None:
-    build = await in_db(lambda: wish(alice, input_schema={"type": "object", "properties": {}}))
+    build = await in_db(lambda: request_build(alice, input_schema={"type": "object", "properties": {}}))
     by_command = reply(
         tool(
             "run_command",

@@ -1,4 +1,4 @@
-"""What is left of builds when a note is purged, a capability or an account deleted, and what an export holds."""
+"""Builds when a note is purged, a capability or an account deleted, and what an export holds."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ from apps.core.db.pool import in_db
 from apps.memory.notes.creation import memory_create
 from apps.memory.purge import memory_purge
 from tests.builder.scripts import code, register, write
-from tests.builder.test_building import wish
+from tests.builder.test_building import request_build
 from tests.peers.anthropic_server import AnthropicServer
 from tests.waiting import until
 
@@ -34,7 +34,7 @@ NOTE = "The locker at the swimming pool opens with xanthophyll 4711"
 
 def test_a_purged_note_is_taken_out_of_builds(alice: User) -> None:
     note = memory_create(user_id=alice.pk, content=NOTE)
-    build = wish(alice)
+    build = request_build(alice)
     Build.objects.for_user(alice).filter(pk=build.pk).update(
         request=NOTE, last_error=f"KeyError: {NOTE}"
     )
@@ -51,8 +51,8 @@ def test_a_purged_note_is_taken_out_of_builds(alice: User) -> None:
 
 
 def test_an_account_goes_with_its_builds(alice: User, bob: User) -> None:
-    wish(alice)
-    kept = wish(bob)
+    request_build(alice)
+    kept = request_build(bob)
     user_delete(user=alice)
     assert list(Build.objects.unscoped()) == [kept]
 
@@ -65,10 +65,13 @@ async def test_the_steps_of_an_old_build_go_and_what_it_made_and_cost_stays(
     sign_in: Callable[[User], Client],
 ) -> None:
     settings.IZZY_BUILD_TRANSCRIPT_DAYS = 30
-    old, young = await in_db(wish, alice), await in_db(lambda: wish(alice, name="other_dice"))
+    old, young = (
+        await in_db(request_build, alice),
+        await in_db(lambda: request_build(alice, name="other_dice")),
+    )
     model.fallback = lambda request: register() if len(request["messages"]) > 1 else write()
     await pool.idle()
-    waiting = await in_db(lambda: wish(alice, name="third_dice"))
+    waiting = await in_db(lambda: request_build(alice, name="third_dice"))
     long_ago = timezone.now() - timedelta(days=31)
     await in_db(
         lambda: Build.objects.unscoped().filter(pk__in=[old.pk, waiting.pk]).update(created_at=long_ago)
@@ -106,7 +109,7 @@ def rows_of(build: Build) -> tuple[int, int]:
 async def test_a_build_whose_capability_is_deleted_stops(
     alice: User, model: AnthropicServer, pool: BuildPool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    build = await in_db(wish, alice)
+    build = await in_db(request_build, alice)
     model.add(write())
     model.fallback = code("import time; time.sleep(60)")
     running = asyncio.ensure_future(pool.run())
@@ -120,7 +123,7 @@ async def test_a_build_whose_capability_is_deleted_stops(
 
 
 def test_an_export_and_the_statistics_know_of_builds(alice: User, bob: User) -> None:
-    build = wish(alice)
+    build = request_build(alice)
     build_end(build=build, code="gave_up", reason="It needs a paid service.")
     first, *messages = build_rows(alice.pk)
     assert (first["type"], first["name"], first["state"]) == ("build", "dice_roller", "failed")

@@ -11,7 +11,7 @@ from apps.capabilities.catalog.secrets import user_secret_set
 from apps.capabilities.models import Capability
 from apps.core.db.pool import in_db
 from tests.builder.scripts import DICE, code, last_result, register, write
-from tests.builder.test_building import built, wish
+from tests.builder.test_building import built, request_build
 from tests.peers.anthropic_server import AnthropicServer, Reply, reply, tool
 
 VALUE = "hunter2-hunter2-hunter2"
@@ -21,7 +21,7 @@ async def refusal_of(
     attack: Reply, alice: User, model: AnthropicServer, pool: BuildPool
 ) -> dict[str, Any]:
     """The result that one hostile call gets; the build goes on to a good end afterwards."""
-    build = await in_db(wish, alice)
+    build = await in_db(request_build, alice)
     model.add(write(), attack, register())
     await pool.idle()
     done = await built(build)
@@ -116,7 +116,7 @@ async def test_what_is_printed_of_a_secret_is_scrubbed(
 async def test_a_tool_without_run_or_with_broken_python_is_refused(
     alice: User, model: AnthropicServer, pool: BuildPool
 ) -> None:
-    build = await in_db(wish, alice)
+    build = await in_db(request_build, alice)
     model.add(
         register(files={"main.py": "def go(args): return 'x'"}),
         register(files={"main.py": "def run(args: return"}),

@@ -1,4 +1,4 @@
-"""What is new of a build is taken up at once by whoever waits for it, without looking at the rows by themselves."""
+"""News of a build is taken up at once by whoever waits for it, without looking at the rows by themselves."""
 
 import pytest
 from pytest_django import Settings
@@ -69,9 +69,9 @@ async def test_a_cancel_is_heard_at_once(
 async def test_the_page_of_the_conversation_is_told_at_once(
     alice: User, model: AnthropicServer, pool: BuildPool, unasked: None
 ) -> None:
-    wish = {"name": "dice_roller", "description": "Rolls dice.", "input_schema": SCHEMA}
+    request_build = {"name": "dice_roller", "description": "Rolls dice.", "input_schema": SCHEMA}
     model.fallback = Cast(
-        chat=[reply(tool("request_capability", wish)), reply("I build it.")],
+        chat=[reply(tool("request_capability", request_build)), reply("I build it.")],
         builder=[write(), register()],
     )
     async with connected(alice) as page, working(pool):

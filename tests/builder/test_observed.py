@@ -1,4 +1,4 @@
-"""What a build leaves for those who run Izzy: its figures, and spans in the trace of the build."""
+"""A build leaves something for those who run Izzy: its figures, and spans in the trace of the build."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +13,7 @@ from apps.core.db.pool import in_db
 from apps.core.metrics import processes
 from apps.core.metrics.exposition import metrics_text
 from tests.builder.scripts import DICE, register, write
-from tests.builder.test_building import wish
+from tests.builder.test_building import request_build
 from tests.peers.anthropic_server import AnthropicServer
 from tests.peers.otlp_server import OtlpServer, otlp_server
 from tests.waiting import until
@@ -40,7 +40,7 @@ def _figures(settings: Settings, tmp_path: Path) -> Iterator[None]:
 async def test_a_build_is_counted_and_traced_without_its_code(
     alice: User, model: AnthropicServer, pool: BuildPool, collector: OtlpServer
 ) -> None:
-    build = await in_db(wish, alice)
+    build = await in_db(request_build, alice)
     model.add(write(), register())
 
     await pool.idle()

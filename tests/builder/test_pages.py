@@ -23,7 +23,7 @@ from apps.capabilities.catalog.versions import capability_begin, capability_crea
 from apps.capabilities.models import Capability, CapabilityVersion, Execution, Origin
 from apps.core.db.pool import in_db
 from tests.builder.scripts import DICE, EXAMPLES, SCHEMA, register, write
-from tests.builder.test_building import wish
+from tests.builder.test_building import request_build
 from tests.peers.anthropic_server import AnthropicServer
 
 SignIn = Callable[[User], Client]
@@ -46,7 +46,7 @@ def failed_run(capability: Capability) -> Execution:
 async def test_a_build_shows_every_round_with_code_and_output(
     alice: User, model: AnthropicServer, pool: BuildPool, sign_in: SignIn
 ) -> None:
-    build = await in_db(wish, alice)
+    build = await in_db(request_build, alice)
     model.add(write(DICE.replace("sum(rolls)", "total")), register(), write(), register())
     await pool.idle()
     client = await in_db(sign_in, alice)
@@ -163,7 +163,7 @@ def a_build(user: User, name: str, *, state: State) -> Build:
 
 def test_the_reason_of_a_failure_stands_on_the_card_alone(alice: User, sign_in: SignIn) -> None:
     """The card reads it from the build's messages; without scripts the page says it instead."""
-    build = wish(alice)
+    build = request_build(alice)
     build_end(build=build, code="gave_up", reason="It needs a paid service.\nMore.")
     page = sign_in(alice).get(f"/builds/{build.pk}/").content.decode()
     assert page.count("It needs a paid service.") == 1
@@ -172,7 +172,7 @@ def test_the_reason_of_a_failure_stands_on_the_card_alone(alice: User, sign_in: 
 
 
 def test_the_builds_of_one_capability_are_called_so(alice: User, sign_in: SignIn) -> None:
-    mine, other = wish(alice), wish(alice, name="other_dice")
+    mine, other = request_build(alice), request_build(alice, name="other_dice")
     client = sign_in(alice)
     page = client.get("/builds/?name=dice_roller").content.decode()
     assert "Builds of" in page
@@ -186,7 +186,7 @@ def test_the_builds_of_one_capability_are_called_so(alice: User, sign_in: SignIn
 
 
 def built_version(tool: Capability, **fields: Any) -> CapabilityVersion:
-    """What a build has handed in that asks for a host and a secret."""
+    """A draft that a build has handed in and that asks for a host and a secret."""
     draft = Draft(
         description="Rolls dice.", input_schema=SCHEMA, main=DICE, examples=EXAMPLES, hosts=["a.example.org"], secrets=["DICE_KEY"]
     )  # fmt: skip

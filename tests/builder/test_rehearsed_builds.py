@@ -9,7 +9,7 @@ from apps.accounts.models import User
 from apps.agent.model.client import Usage
 from apps.agent.models import ModelCall
 from apps.agent.offline import responder
-from apps.agent.offline.rehearsals import PIECES, Piece
+from apps.agent.offline.rehearsals import PIECES, RehearsedTool
 from apps.builder.builds.requesting import build_change, build_request
 from apps.builder.builds.selectors import build_usage
 from apps.builder.models import State
@@ -33,14 +33,14 @@ def _offline(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("piece", PIECES, ids=lambda piece: piece.name)
 async def test_what_is_known_by_heart_is_built_and_runs(
-    piece: Piece, alice: User, pool: BuildPool
+    piece: RehearsedTool, alice: User, pool: BuildPool
 ) -> None:
-    wish: dict[str, Any] = {
+    request_build: dict[str, Any] = {
         "name": piece.name,
         "description": piece.description,
         "input_schema": piece.input_schema,
     }
-    build = (await in_db(lambda: build_request(user_id=alice.pk, **wish))).build
+    build = (await in_db(lambda: build_request(user_id=alice.pk, **request_build))).build
     assert build is not None
 
     await pool.idle()
@@ -62,12 +62,12 @@ async def test_what_is_known_by_heart_is_built_and_runs(
 
 
 async def test_what_is_not_known_fails_with_a_plain_reason(alice: User, pool: BuildPool) -> None:
-    wish: dict[str, Any] = {
+    request_build: dict[str, Any] = {
         "name": "weather",
         "description": "Tells the weather.",
         "input_schema": {"type": "object"},
     }
-    build = (await in_db(lambda: build_request(user_id=alice.pk, **wish))).build
+    build = (await in_db(lambda: build_request(user_id=alice.pk, **request_build))).build
     assert build is not None
 
     await pool.idle()
@@ -79,12 +79,12 @@ async def test_what_is_not_known_fails_with_a_plain_reason(alice: User, pool: Bu
 
 async def test_a_change_needs_a_model_and_the_old_version_stays(alice: User, pool: BuildPool) -> None:
     piece = PIECES[0]
-    wish: dict[str, Any] = {
+    request_build: dict[str, Any] = {
         "name": piece.name,
         "description": piece.description,
         "input_schema": piece.input_schema,
     }
-    await in_db(lambda: build_request(user_id=alice.pk, **wish))
+    await in_db(lambda: build_request(user_id=alice.pk, **request_build))
     await pool.idle()
     change = await in_db(
         lambda: build_change(user_id=alice.pk, name=piece.name, feedback="Only even numbers")

@@ -28,7 +28,7 @@ from apps.core.errors import Conflict, InvalidInput, NotFound, Throttled
 from apps.core.ids import uuid7
 from apps.core.jobs.worker import beat
 from tests.builder.scripts import DICE, SCHEMA, code, register, write
-from tests.builder.test_building import built, delivered, wish
+from tests.builder.test_building import built, delivered, request_build
 from tests.peers.anthropic_server import AnthropicServer, reply, tool
 from tests.waiting import PATIENCE, until
 
@@ -38,7 +38,7 @@ ASK: dict[str, Any] = {"name": "dice_roller", "description": "Rolls dice.", "inp
 async def test_one_under_way_is_joined_and_an_active_one_returned(
     alice: User, model: AnthropicServer, pool: BuildPool
 ) -> None:
-    build = await in_db(wish, alice)
+    build = await in_db(request_build, alice)
     again = await in_db(lambda: build_request(user_id=alice.pk, **ASK))
     assert again.build == build
     model.add(write(), register())
@@ -52,7 +52,7 @@ async def test_one_under_way_is_joined_and_an_active_one_returned(
 async def test_a_failed_and_a_disabled_one_are_built_again(
     alice: User, model: AnthropicServer, pool: BuildPool
 ) -> None:
-    first = await in_db(wish, alice)
+    first = await in_db(request_build, alice)
     model.fallback = reply("I cannot.")
     await pool.idle()
     assert (await built(first)).state == State.FAILED
@@ -65,7 +65,7 @@ async def test_a_failed_and_a_disabled_one_are_built_again(
     assert (done.state, done.capability.status) == (State.DONE, Status.ACTIVE)
 
     await in_db(lambda: capability_disable(user_id=alice.pk, capability_id=done.capability_id))
-    third = await in_db(wish, alice)
+    third = await in_db(request_build, alice)
     model.add(write(), register())
     await pool.idle()
     done = await built(third)
@@ -75,7 +75,7 @@ async def test_a_failed_and_a_disabled_one_are_built_again(
 async def test_two_users_who_build_the_same_name_do_not_meet(
     alice: User, bob: User, model: AnthropicServer, pool: BuildPool
 ) -> None:
-    hers, his = await in_db(wish, alice), await in_db(wish, bob)
+    hers, his = await in_db(request_build, alice), await in_db(request_build, bob)
     assert hers.capability_id != his.capability_id
     model.fallback = lambda request: register() if len(request["messages"]) > 1 else write()
     await pool.idle()
@@ -100,28 +100,28 @@ def test_names_that_cannot_be_are_refused(name: str, alice: User) -> None:
 
 def test_builds_of_a_day_are_limited(alice: User, bob: User, settings: Settings) -> None:
     settings.IZZY_BUILDS_PER_DAY = 2
-    wish(alice, name="first_one")
-    wish(alice, name="second_one")
+    request_build(alice, name="first_one")
+    request_build(alice, name="second_one")
     with pytest.raises(Throttled, match="2 builds within a day") as refusal:
-        wish(alice, name="third_one")
+        request_build(alice, name="third_one")
     assert refusal.value.extra["retry_after"]
     assert not Capability.objects.for_user(alice).filter(name="third_one").exists()
-    wish(bob, name="third_one")
+    request_build(bob, name="third_one")
 
 
 def test_builds_of_one_user_at_once_are_limited_and_the_rest_waits(
     alice: User, bob: User, settings: Settings
 ) -> None:
     settings.IZZY_BUILDS_PER_USER = 2
-    mine = [wish(alice, name=f"tool_{number}") for number in range(4)]
-    his = wish(bob)
+    mine = [request_build(alice, name=f"tool_{number}") for number in range(4)]
+    his = request_build(bob)
     assert builds_claim(runner="a", limit=10) == [mine[0].pk, mine[1].pk, his.pk]
     assert builds_claim(runner="a", limit=10) == []
     assert "the worker is back" in held_up(mine[3])
     beat()
     assert held_up(mine[3]).startswith("2 builds of yours are under way")
     settings.IZZY_BUILDS = 3
-    assert held_up(wish(bob, name="his_second")).startswith("Other builds are under way")
+    assert held_up(request_build(bob, name="his_second")).startswith("Other builds are under way")
     build_cancel(user_id=alice.pk, build_id=mine[2].pk)
     Build.objects.unscoped().filter(pk=mine[0].pk).update(state=State.DONE)
     assert builds_claim(runner="a", limit=1) == [mine[3].pk]
@@ -131,7 +131,7 @@ def test_builds_of_one_user_at_once_are_limited_and_the_rest_waits(
 def test_two_workers_together_keep_to_the_limit_of_a_user(alice: User, settings: Settings) -> None:
     settings.IZZY_BUILDS_PER_USER = 1
     for number in range(4):
-        wish(alice, name=f"tool_{number}")
+        request_build(alice, name=f"tool_{number}")
     both = threading.Barrier(2)
 
     def claim(runner: str) -> list[UUID]:
@@ -147,7 +147,7 @@ def test_two_workers_together_keep_to_the_limit_of_a_user(alice: User, settings:
 
 
 def test_a_build_held_from_before_the_clock_was_set_back_is_taken_up(alice: User) -> None:
-    build = wish(alice)
+    build = request_build(alice)
     assert builds_claim(runner="dead", limit=1) == [build.pk]
     Build.objects.unscoped().update(lease_until=timezone.now() + timedelta(hours=3))
     assert builds_claim(runner="new", limit=1) == [build.pk]
@@ -157,14 +157,14 @@ async def test_a_build_over_its_tokens_or_its_time_fails_with_the_limit(
     alice: User, model: AnthropicServer, pool: BuildPool, settings: Settings
 ) -> None:
     settings.IZZY_BUILD_TOKENS = 100
-    build = await in_db(wish, alice)
+    build = await in_db(request_build, alice)
     model.fallback = write()
     await pool.idle()
     failed = await built(build)
     assert (failed.error_code, len(model.messages)) == ("too_many_tokens", 1)
 
     settings.IZZY_BUILD_TOKENS, settings.IZZY_BUILD_SECONDS = 10**9, 0.5
-    slow = await in_db(lambda: wish(alice, name="slow_tool"))
+    slow = await in_db(lambda: request_build(alice, name="slow_tool"))
     model.fallback = code("import time; time.sleep(30)")
     await pool.idle()
     failed = await built(slow)
@@ -176,7 +176,7 @@ async def test_a_build_over_its_tokens_or_its_time_fails_with_the_limit(
 async def test_a_cancelled_build_stops_and_leaves_nothing(
     alice: User, model: AnthropicServer, pool: BuildPool
 ) -> None:
-    build = await in_db(wish, alice)
+    build = await in_db(request_build, alice)
     model.fallback = code("import time; time.sleep(60)")
     running = asyncio.ensure_future(pool.run())
     await until(lambda: in_db(lambda: ToolCall.objects.unscoped().filter(state="running").exists()))
@@ -194,7 +194,7 @@ async def test_a_cancelled_build_stops_and_leaves_nothing(
 async def test_a_change_leaves_the_old_version_until_the_new_one_is_verified(
     alice: User, model: AnthropicServer, pool: BuildPool
 ) -> None:
-    await in_db(wish, alice)
+    await in_db(request_build, alice)
     model.add(write(), register())
     await pool.idle()
     change = await in_db(
@@ -224,7 +224,7 @@ async def test_a_change_leaves_the_old_version_until_the_new_one_is_verified(
 async def test_a_repair_knows_the_failed_run(
     alice: User, model: AnthropicServer, pool: BuildPool
 ) -> None:
-    await in_db(wish, alice)
+    await in_db(request_build, alice)
     model.add(write(), register())
     await pool.idle()
     failed = await capability_execute(
@@ -255,7 +255,7 @@ async def test_a_repair_knows_the_failed_run(
 async def test_a_build_that_was_interrupted_goes_on_from_its_rows(
     alice: User, model: AnthropicServer, pool: BuildPool
 ) -> None:
-    build = await in_db(wish, alice)
+    build = await in_db(request_build, alice)
     first = BuildPool(runner="first")
     held = register()
     held.hold_after = 0
@@ -282,7 +282,7 @@ async def test_a_build_that_was_interrupted_goes_on_from_its_rows(
 async def test_a_build_that_dies_with_its_process_again_and_again_fails_with_a_reason(
     alice: User, model: AnthropicServer
 ) -> None:
-    build = await in_db(wish, alice)
+    build = await in_db(request_build, alice)
     for _ in range(3):
         assert await in_db(lambda: builds_claim(runner="dead", limit=1)) == [build.pk]
         await in_db(lambda: Build.objects.unscoped().update(lease_until="2020-01-01T00:00:00Z"))
@@ -296,7 +296,7 @@ async def test_an_answer_that_comes_late_is_told_with_the_next_result(
     alice: User, model: AnthropicServer, pool: BuildPool, settings: Settings
 ) -> None:
     settings.IZZY_BUILD_ANSWER_SECONDS = 0.2
-    build = await in_db(wish, alice)
+    build = await in_db(request_build, alice)
     held = write()
     held.hold_after = 0
     model.add(reply(tool("ask_user", {"question": "Which?"})), held, register())
@@ -315,7 +315,7 @@ async def test_an_answer_outlives_the_process_that_fetched_it(
     alice: User, model: AnthropicServer, pool: BuildPool, settings: Settings
 ) -> None:
     settings.IZZY_BUILD_ANSWER_SECONDS = 0.2
-    build = await in_db(wish, alice)
+    build = await in_db(request_build, alice)
     first = BuildPool(runner="first")
     held = write()
     held.hold_after = 0
@@ -340,7 +340,7 @@ async def test_an_answer_outlives_the_process_that_fetched_it(
 
 
 def test_a_process_that_lost_a_build_writes_no_more_of_it(alice: User) -> None:
-    build = wish(alice)
+    build = request_build(alice)
     builds_claim(runner="frozen", limit=1)
     frozen = Build.objects.for_user(alice).get()
     said = [{"type": "text", "text": "Hello."}]
@@ -354,7 +354,7 @@ def test_a_process_that_lost_a_build_writes_no_more_of_it(alice: User) -> None:
 
 
 def test_answers_that_fit_nothing_are_refused(alice: User) -> None:
-    build = wish(alice)
+    build = request_build(alice)
     with pytest.raises(Conflict):
         build_answer(user_id=alice.pk, build_id=build.pk, text="yes")
     with pytest.raises(NotFound):

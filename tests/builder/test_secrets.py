@@ -29,7 +29,7 @@ from apps.capabilities.sandbox.base import SandboxUnavailable
 from apps.core.db.pool import in_db
 from apps.core.errors import Conflict, InvalidInput
 from tests.builder.scripts import DICE, EXAMPLES, last_result, register, write
-from tests.builder.test_building import built, delivered, wish
+from tests.builder.test_building import built, delivered, request_build
 from tests.peers.anthropic_server import AnthropicServer, Reply, reply, tool
 from tests.waiting import until
 
@@ -83,7 +83,7 @@ async def test_with_the_users_yes_it_is_tried_with_the_secret_that_no_one_else_s
     alice: User, model: AnthropicServer, pool: BuildPool
 ) -> None:
     await store(alice)
-    build = await in_db(wish, alice)
+    build = await in_db(request_build, alice)
     model.add(write(SPILLS), hand_in(), write(KEYED), hand_in())
     await answered(
         build, pool, lambda: build_answer(user_id=alice.pk, build_id=build.pk, decision="allow")
@@ -113,7 +113,7 @@ async def test_without_the_secret_it_waits_and_is_tried_by_itself_once_all_is_th
     alice: User, model: AnthropicServer, pool: BuildPool, settings: Settings
 ) -> None:
     settings.IZZY_BUILD_ANSWER_SECONDS = 0.2
-    build = await in_db(wish, alice)
+    build = await in_db(request_build, alice)
     model.add(write(KEYED), hand_in())
     await pool.idle()
 
@@ -143,7 +143,7 @@ async def test_without_the_secret_it_waits_and_is_tried_by_itself_once_all_is_th
 async def test_a_yes_to_what_is_not_stored_is_refused_in_words(
     alice: User, model: AnthropicServer, pool: BuildPool
 ) -> None:
-    build = await in_db(wish, alice)
+    build = await in_db(request_build, alice)
     model.add(write(KEYED), hand_in())
 
     def allow() -> None:
@@ -165,7 +165,7 @@ async def test_a_no_is_told_to_the_builder_and_not_asked_again(
     alice: User, model: AnthropicServer, pool: BuildPool
 ) -> None:
     await store(alice)
-    build = await in_db(wish, alice)
+    build = await in_db(request_build, alice)
     model.add(write(KEYED), hand_in(), hand_in(), write(), register())
     await answered(
         build, pool, lambda: build_answer(user_id=alice.pk, build_id=build.pk, decision="deny")
@@ -181,9 +181,9 @@ async def test_a_no_is_told_to_the_builder_and_not_asked_again(
 async def test_a_yes_holds_for_the_hosts_it_was_given_for(
     alice: User, model: AnthropicServer, pool: BuildPool, settings: Settings
 ) -> None:
-    """Who may read a secret and reach nothing does not get a host to send it to by and by."""
+    """A tool that may read a secret and reach nothing does not get a host to send it to by and by."""
     await store(alice)
-    build = await in_db(wish, alice)
+    build = await in_db(request_build, alice)
     ask = reply(tool("request_network", {"hosts": ["dice.example.org"], "why": "To look."}))
     failing = [{"input": {"count": 1, "sides": 6}, "expect": "never"}]
     model.add(write(KEYED), hand_in(examples=failing), ask, hand_in("dice.example.org"))
@@ -211,7 +211,7 @@ async def test_what_cannot_even_be_loaded_is_refused_before_the_user_is_asked(
     alice: User, model: AnthropicServer, pool: BuildPool, settings: Settings
 ) -> None:
     settings.IZZY_BUILD_ANSWER_SECONDS = 0.2
-    build = await in_db(wish, alice)
+    build = await in_db(request_build, alice)
     model.add(write("import no_such_package\n" + KEYED), hand_in(), write(KEYED), hand_in())
     await pool.idle()
 
@@ -227,7 +227,7 @@ async def test_a_change_that_asks_for_more_leaves_the_old_version_in_use_until_i
     alice: User, model: AnthropicServer, pool: BuildPool, settings: Settings
 ) -> None:
     settings.IZZY_BUILD_ANSWER_SECONDS = 0.2
-    await in_db(wish, alice)
+    await in_db(request_build, alice)
     model.add(write(), register())
     await pool.idle()
     change = await in_db(
@@ -264,7 +264,7 @@ async def test_one_that_fails_its_test_stays_aside_and_can_be_repaired(
     alice: User, model: AnthropicServer, pool: BuildPool, settings: Settings
 ) -> None:
     settings.IZZY_BUILD_ANSWER_SECONDS = 0.2
-    await in_db(wish, alice)
+    await in_db(request_build, alice)
     model.add(write(), register())
     await pool.idle()
     change = await in_db(
@@ -304,7 +304,7 @@ async def test_a_change_goes_on_from_the_version_that_waits(
     alice: User, model: AnthropicServer, pool: BuildPool, settings: Settings
 ) -> None:
     settings.IZZY_BUILD_ANSWER_SECONDS = 0.2
-    await in_db(wish, alice)
+    await in_db(request_build, alice)
     model.add(write(), register())
     await pool.idle()
     await in_db(lambda: build_change(user_id=alice.pk, name="dice_roller", feedback="With my key."))
@@ -331,7 +331,7 @@ async def test_those_of_several_users_are_tested_and_none_disturbs_another(
     alice: User, bob: User, model: AnthropicServer, pool: BuildPool, settings: Settings
 ) -> None:
     settings.IZZY_BUILD_ANSWER_SECONDS = 0.2
-    builds = [await in_db(wish, user) for user in (alice, bob)]
+    builds = [await in_db(request_build, user) for user in (alice, bob)]
     model.fallback = lambda request: hand_in() if len(request["messages"]) > 1 else write(KEYED)
     await pool.idle()
     await store(alice)
@@ -352,7 +352,7 @@ async def test_a_secret_that_was_deleted_between_yes_and_test_is_waited_for(
     alice: User, model: AnthropicServer, pool: BuildPool
 ) -> None:
     await store(alice)
-    build = await in_db(wish, alice)
+    build = await in_db(request_build, alice)
     model.add(write(KEYED), hand_in())
 
     def allow_and_forget() -> None:
@@ -370,7 +370,7 @@ async def test_a_late_yes_allows_the_hosts_it_was_about_and_no_others(
     alice: User, model: AnthropicServer, pool: BuildPool, settings: Settings
 ) -> None:
     settings.IZZY_BUILD_ANSWER_SECONDS = 0.2
-    build = await in_db(wish, alice)
+    build = await in_db(request_build, alice)
     asks = [
         reply(tool("request_network", {"hosts": [f"{name}.example.org"], "why": "x"}))
         for name in ("one", "two")

@@ -1,4 +1,4 @@
-"""What the assistant built is tested once, whichever worker comes first."""
+"""A tool that the assistant built is tested once, whichever worker comes first."""
 
 import pytest
 from django.utils import timezone

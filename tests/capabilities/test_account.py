@@ -1,4 +1,4 @@
-"""What an account's deletion, export, figures, search and the admin do about capabilities."""
+"""An account's deletion, export, figures, search and the admin, and capabilities."""
 
 from collections.abc import Callable
 

@@ -121,7 +121,7 @@ async def test_secrets_are_given_and_appear_nowhere(alice: User) -> None:
 
 @pytest.mark.parametrize("missing", range(4))
 async def test_half_a_secret_is_not_left_where_a_text_is_cut(alice: User, missing: int) -> None:
-    """What a run says is cut before Izzy can take secrets out of it."""
+    """A run's output is cut before Izzy can take secrets out of it."""
     await in_db(lambda: user_secret_set(user_id=alice.pk, name="GREET_KEY", value=SECRET))
     rest = 4000 - len(SECRET) + 1 + missing * 5
     main = (

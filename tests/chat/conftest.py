@@ -1,4 +1,4 @@
-"""What the chat's tests share: a model server on the loopback, and a runner that is quiet when a test ends."""
+"""Shared by the chat's tests: a model server on the loopback, and a runner that is quiet when a test ends."""
 
 from collections.abc import AsyncIterator
 

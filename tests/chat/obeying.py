@@ -29,5 +29,5 @@ def opens(url: str) -> Any:
 
 
 def paths(web: WebPages) -> list[str]:
-    """What the web was asked for."""
+    """Requests that the web got."""
     return [asked.path for asked in web.asked]

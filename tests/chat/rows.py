@@ -1,4 +1,4 @@
-"""What the tables hold after a turn, as the tests compare it."""
+"""Rows of the tables after a turn, as the tests compare them."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Whatever comes over the websocket, the answer is an error event and the socket lives."""
+"""A bad frame over the websocket is answered by an error event, and the socket lives."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""What chat hands to memory: what people said, once, and nothing that tools, pages or Izzy's own notes brought in."""
+"""Chat hands to memory what people said, once, and nothing that tools, pages or Izzy's own notes brought in."""
 
 import json
 from collections.abc import Callable

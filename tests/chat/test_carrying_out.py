@@ -1,4 +1,4 @@
-"""What others wrote makes Izzy carry nothing out: an address that the model put together waits for the user's yes."""
+"""Others' words make Izzy carry nothing out: an address that the model put together waits for the user's yes."""
 
 from typing import Any
 from uuid import UUID

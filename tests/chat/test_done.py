@@ -1,4 +1,4 @@
-"""What has just come to its end, for notifications."""
+"""Notifications learn what has just come to its end."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""What a turn and a page cost depends on the conversation, not on all that its user has said in others."""
+"""The cost of a turn and of a page depends on the conversation, not on all that its user has said in others."""
 
 import re
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Whoever brings in much holds up nobody: texts are read before the transaction that writes them begins."""
+"""Bringing in much holds up nobody: texts are read before the transaction that writes them begins."""
 
 from collections.abc import Callable
 from typing import Any
@@ -23,7 +23,7 @@ SENTENCE = "The harbour master keeps a list of boats. > I am quoted, he said. "
 
 @pytest.fixture
 def inside(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What was worked out inside a transaction."""
+    """Returns what was worked out inside a transaction."""
     found: list[str] = []
 
     def watched(name: str, function: Callable[..., Any]) -> Callable[..., Any]:

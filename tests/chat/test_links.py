@@ -27,7 +27,7 @@ HREF = re.compile(r'href="([^"]*)"')
 
 
 def shown(text: str) -> str:
-    """What a reader sees."""
+    """Returns what a reader sees."""
     return re.sub(r"<[^>]*>", "", render(text))
 
 

@@ -1,4 +1,4 @@
-"""What models and users write, as HTML that can do no harm."""
+"""Texts of models and users become HTML that can do no harm."""
 
 import random
 import re

@@ -1,4 +1,4 @@
-"""What is sent to the model: the beginning never changes, what differs stands in the newest message."""
+"""Prompts to the model: the beginning never changes, what differs stands in the newest message."""
 
 import json
 from datetime import timedelta

@@ -114,7 +114,7 @@ async def test_text_reaches_a_page_of_another_process_as_it_comes(
 async def test_a_page_that_missed_an_event_reads_the_rows_at_once(
     alice: User, model: AnthropicServer, redis: None, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What it missed is the last before a pause; the next that comes shows that something is missing."""
+    """The event that it missed is the last before a pause; the next that comes shows that something is missing."""
     monkeypatch.setattr(Forgetful, "loses", "three")
     held = reply("One two three four five", hold_after=5)
     model.add(held)

@@ -189,7 +189,7 @@ def found(user: User) -> set[str]:
 
 
 def waiting(user: User) -> set[str]:
-    """What of the user's words waits to be read, once the sweep has been."""
+    """Returns which of the user's words wait to be read, once the sweep has been."""
     Message.objects.for_user(user).update(created_at=timezone.now() - timedelta(hours=1))
     messages_capture_pending()
     windows = CaptureWindow.objects.for_user(user).filter(state="waiting")

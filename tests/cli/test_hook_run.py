@@ -1,4 +1,4 @@
-"""What an installed hook runs: an event on standard input, the server's answer on standard output, and never in the way."""
+"""An installed hook runs the command line: an event on standard input, the server's answer on standard output, and never in the way."""
 
 import json
 import re
@@ -128,7 +128,7 @@ def test_somebody_who_types_it_is_told_what_it_is_for(izzy: Izzy) -> None:
 
 
 def findings(izzy: Izzy, **environment: str) -> dict[str, dict[str, object]]:
-    """What the doctor says of hooks, by the check's name."""
+    """Returns what the doctor says of hooks, by the check's name."""
     checks = json.loads(izzy.run("doctor", "--json", **environment).out)["checks"]
     return {check["name"]: check for check in checks if "(user)" in check["name"]}
 

@@ -336,7 +336,7 @@ def test_what_is_added_to_any_json_is_there_and_can_be_taken_out_again(
 
 @given(st.text(alphabet='{}[]",:/* \n1a\\', max_size=30))
 def test_any_text_is_read_or_refused(text: str) -> None:
-    """What is JSON is read as it is; beyond that only comments and commas at an end are taken."""
+    """JSON is read as it is; beyond that only comments and commas at an end are taken."""
     try:
         known = json.loads(text)
     except ValueError:

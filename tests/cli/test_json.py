@@ -77,7 +77,7 @@ def made(server: Server, path: str, body: dict[str, Any]) -> dict[str, Any]:
 
 
 def placed(server: Server, words: list[str]) -> dict[str, str]:
-    """What the braces stand for, made where they occur."""
+    """Returns what the braces stand for, made where they occur."""
     line = " ".join(words)
     found = {"url": f"http://127.0.0.1:{server.port}", "token": server.token}
     if "{note}" in line:

@@ -1,4 +1,4 @@
-"""What people see: tables that fit, colours only where they are wanted, nothing that steers a terminal."""
+"""Output for people: tables that fit, colours only where they are wanted, nothing that steers a terminal."""
 
 import os
 import re

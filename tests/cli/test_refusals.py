@@ -20,7 +20,7 @@ PAGE: dict[str, object] = {"count": 0, "next": None, "previous": None, "results"
 
 @dataclass
 class Answer:
-    """What the peer answers: by default an empty list."""
+    """The peer's answer: by default an empty list."""
 
     status: int = 200
     body: bytes = json.dumps(PAGE).encode()

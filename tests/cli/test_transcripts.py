@@ -1,4 +1,4 @@
-"""What a conversation in a file becomes, format by format."""
+"""Conversations in files are read, format by format."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""What may be connected to: the public internet, in one spelling, at the address that was checked."""
+"""Connections go to the public internet alone, in one spelling, at the address that was checked."""
 
 import asyncio
 import ipaddress

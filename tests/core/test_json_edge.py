@@ -1,4 +1,4 @@
-"""What the parser of every REST view refuses."""
+"""The parser of every REST view refuses bad JSON."""
 
 import json
 

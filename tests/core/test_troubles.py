@@ -1,4 +1,4 @@
-"""What the command line says where something is wrong with the installation: a sentence, never a traceback."""
+"""The command line says what is wrong with the installation in a sentence, never a traceback."""
 
 import os
 import stat

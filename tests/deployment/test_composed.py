@@ -1,4 +1,4 @@
-"""What compose.yaml describes, started on this machine: two web processes, a worker, PostgreSQL, Redis, and Caddy where it is
+"""The services of compose.yaml, started on this machine: two web processes, a worker, PostgreSQL, Redis, and Caddy where it is
 installed."""
 
 import asyncio

@@ -55,7 +55,7 @@ class Site:
         return httpx.post(f"{self.url}/mcp", json=body, headers=told, timeout=PATIENCE)
 
     def rest(self, method: str, path: str, who: str = "alice", **options: Any) -> Any:
-        """What REST answers a token of the user's."""
+        """Returns what REST answers a token of the user's."""
         answer = httpx.request(
             method,
             f"{self.url}/api/v1/{path}",

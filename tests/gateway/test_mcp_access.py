@@ -1,4 +1,4 @@
-"""Who gets in at /mcp, what a token may do there, and when a connection ends."""
+"""Access to /mcp: who gets in, what a token may do there, and when a connection ends."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""What MCP offers, held against the one registry of tools and against REST."""
+"""MCP's offer, held against the one registry of tools and against REST."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the tests of `/api/v1/memories/` share."""
+"""Shared by the tests of `/api/v1/memories/`."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What the tests of capture share: saying something, having it read, and looking at what came of it."""
+"""Shared by the tests of capture: saying something, having it read, and looking at what came of it."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""What the tests of memory share: making notes and looking for traces of them."""
+"""Shared by the tests of memory: making notes and looking for traces of them."""
 
 from collections.abc import AsyncIterator, Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the tests of file commands share: running one, and looking at what it did."""
+"""Shared by the tests of file commands: running one, and looking at what it did."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What the tests of purges share: a note, and a conversation about it."""
+"""Shared by the tests of purges: a note, and a conversation about it."""
 
 import json
 from typing import Any

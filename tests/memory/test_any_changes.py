@@ -1,4 +1,4 @@
-"""Whatever happens to notes, in whatever order: search finds those that hold, and no others."""
+"""Search after any changes to notes, in any order, finds those that hold, and no others."""
 
 import random
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Who may do what over `/api/v1/memories/`."""
+"""Access to `/api/v1/memories/`: who may do what."""
 
 from typing import Any
 

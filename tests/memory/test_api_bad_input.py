@@ -1,4 +1,4 @@
-"""What `/api/v1/memories/` refuses, and that it changes nothing then."""
+"""`/api/v1/memories/` refuses bad input, and changes nothing then."""
 
 import json
 from typing import Any

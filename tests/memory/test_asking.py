@@ -1,4 +1,4 @@
-"""What is sensitive is kept at once where the user asked for it in their own words, and waits where nobody did."""
+"""Sensitive things are kept at once where the user asked for it in their own words, and waits where nobody did."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""What reading by itself may cost, and what it has cost."""
+"""The budget of reading by itself, and its cost."""
 
 from datetime import timedelta
 

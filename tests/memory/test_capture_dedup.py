@@ -1,4 +1,4 @@
-"""What is known already is not remembered twice, and what differs is told apart."""
+"""Capture remembers nothing twice, and keeps apart what differs."""
 
 import pytest
 from pytest_django import Settings

@@ -1,4 +1,4 @@
-"""What odd answers and failing servers lead to: nothing is lost, and the reason is kept."""
+"""Nothing is lost by odd answers and failing servers, and the reason is kept."""
 
 import json
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""What reading conversations says of when notes matter, and where it is not listened to."""
+"""Reading conversations says when notes matter, and is not always listened to."""
 
 import pytest
 from django.utils import timezone

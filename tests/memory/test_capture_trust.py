@@ -1,4 +1,4 @@
-"""What others wrote never becomes a memory by itself, even where gate and extractor do as it says."""
+"""Others' words never become a memory by themselves, even where gate and extractor do as it says."""
 
 from typing import Any
 
@@ -46,7 +46,7 @@ def obedient(**options: Any) -> CaptureModel:
 async def test_a_quoted_document_is_not_believed(
     alice: User, peer: AnthropicServer, message: str, cites: list[int] | None
 ) -> None:
-    """Whatever segments the model claims as its evidence."""
+    """The model may claim any segments as its evidence."""
     peer.fallback = obedient(cites=cites)
     tally = await captured(
         alice, said(message), said("It is about your bank, evil.example.", "assistant")

@@ -1,4 +1,4 @@
-"""What is taken back of what waits to be read: by the user's wish, with a message, by a purge."""
+"""Things that wait to be read are taken back: at the request of the user, with a message, by a purge."""
 
 import asyncio
 from typing import Any

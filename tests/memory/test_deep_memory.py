@@ -60,7 +60,7 @@ async def ask(user: User, query: str, events: list[dict[str, Any]] | None = None
 
 
 def certain(user: User, query: str) -> list[str]:
-    """What one search is sure of."""
+    """Returns what one search is sure of."""
     return [hit.text for hit in search(user.pk, query, top_k=20, scope=NOTES, threshold=0.45)]
 
 

@@ -1,4 +1,4 @@
-"""What a note may hold."""
+"""The fields of a note and their limits."""
 
 from datetime import UTC, datetime
 

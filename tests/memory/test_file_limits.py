@@ -1,4 +1,4 @@
-"""What file commands refuse: paths that lead elsewhere, what is no text, too much of anything."""
+"""File commands refuse paths that lead elsewhere, what is no text, too much of anything."""
 
 import pytest
 

@@ -66,7 +66,7 @@ class Izzys(BetaAsyncAbstractMemoryTool):
 
 
 async def answers(memory: Any) -> list[tuple[str, bool]]:
-    """What a model gets when the SDK's own loop runs the calls, one by one."""
+    """Returns what a model gets when the SDK's own loop runs the calls, one by one."""
     async with AnthropicServer() as server:
         server.add(*(reply(tool("memory", fields)) for fields in CALLS), reply("Done."))
         async with anthropic.AsyncAnthropic(api_key="k", base_url=server.url) as client:

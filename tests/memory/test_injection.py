@@ -1,4 +1,4 @@
-"""What a turn brings up by itself: relevant, important and recent notes, few tokens, or nothing."""
+"""A turn brings up notes by itself: relevant, important and recent notes, few tokens, or nothing."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta

@@ -33,7 +33,7 @@ def now(note: Memory) -> tuple[list[str], str]:
 
 
 def indexed(note: Memory) -> list[str]:
-    """What search has of when the note matters."""
+    """Returns search's phrases of when the note matters."""
     rows = Passage.objects.filter(source_id=note.pk, facet="occasions").order_by("part", "id")
     return [phrase for row in rows for phrase in row.text.splitlines()]
 

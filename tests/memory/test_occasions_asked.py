@@ -62,7 +62,7 @@ class OccasionsModel:
 
 
 async def asked(user: User) -> None:
-    """What the worker does until nothing is due."""
+    """Does what the worker does until nothing is due."""
     await in_db(occasions.occasions_check)
     await occasions.notes_asked()
 

@@ -138,7 +138,7 @@ def test_an_export_has_them_and_nobody_elses(alice: User, bob: User, note: MakeN
 
 
 def entered(page: str, key: str) -> dict[str, str]:
-    """What the edit form holds of the occasions, with what was shown of them."""
+    """Returns the edit form's occasions, with those that were shown."""
     (text,) = re.findall(rf'<textarea name="{key}-occasions"[^>]*>\n?([^<]*)</textarea>', page)
     (shown,) = re.findall(rf'name="initial-{key}-occasions"(?: value="([^"]*)")?', page)
     return {f"{key}-occasions": text, f"initial-{key}-occasions": shown}

@@ -1,4 +1,4 @@
-"""What the memory opens on: figures that the worker keeps, what waits, and a beginning for newcomers."""
+"""The overview that memory opens on: figures that the worker keeps, what waits, and a beginning for newcomers."""
 
 import re
 from collections.abc import Callable

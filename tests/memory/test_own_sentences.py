@@ -1,4 +1,4 @@
-"""Whose words a text repeats: a whole sentence of the user's, said again word by word, is theirs."""
+"""Recognising the user's own words: a whole sentence of theirs, said again word by word, is theirs."""
 
 import pytest
 
@@ -62,7 +62,7 @@ def test_a_whole_sentence_of_the_users_is_theirs(content: str, said: str) -> Non
     ],
 )
 def test_what_they_did_not_say_so_is_not(content: str, said: str) -> None:
-    """Whatever of it stands in their words: a part says something else, and so do words of two sentences."""
+    """Standing in their words is not enough: a part says something else, and so do words of two sentences."""
     assert not is_own_sentence(content, [said, "I like tea."])
 
 

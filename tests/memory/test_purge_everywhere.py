@@ -51,7 +51,7 @@ def peer() -> Iterator[AnthropicServer]:
 
 
 SCRIPT: deque[Reply] = deque()
-"""What the chat's own calls are answered; titles, gates and summaries must not take it away."""
+"""Answers to the chat's own calls; titles, gates and summaries must not take it away."""
 
 
 def answers(request: dict[str, Any]) -> Reply:

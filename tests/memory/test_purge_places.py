@@ -132,7 +132,7 @@ def holds_words(field: "models.Field[Any, Any]") -> bool:
 
 
 def test_every_text_column_of_every_model_is_declared_once_and_exists() -> None:
-    """Whoever adds one says in `apps.core.purging.places` what a purge does with it."""
+    """A new one is declared in `apps.core.purging.places` with what a purge does with it."""
     there = {
         f"{model._meta.label_lower}.{field.name}"
         for model in apps.get_models(include_auto_created=True)

@@ -1,4 +1,4 @@
-"""What waits for the user's word, and what each word does."""
+"""Review: things wait for the user's word, and what each word does."""
 
 import pytest
 

@@ -31,7 +31,7 @@ def reachable(modules: set[str]) -> set[str]:
 
 
 def imported(name: str, path: Path) -> set[str]:
-    """What a module imports: modules, and names that may be modules."""
+    """Returns a module's imports: modules, and names that may be modules."""
     package = name if path.name == "__init__.py" else name.rpartition(".")[0]
     found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text())):

@@ -27,7 +27,7 @@ def browser(alice: User, sign_in: Callable[[User], Client]) -> Client:
 
 
 def shown(client: Client, query: str = "") -> str:
-    """What the page tells of learning."""
+    """Returns the page's lines about learning."""
     return told(client, LEARNED + query.replace("?", "&"))
 
 
@@ -42,7 +42,7 @@ def days(page: str) -> list[str]:
 
 
 def events(page: str) -> list[str]:
-    """What happened, in the order shown."""
+    """Returns what happened, in the order shown."""
     return re.findall(r"event-line small\"><strong>([^<]*)</strong>", page)
 
 

@@ -1,4 +1,4 @@
-"""What the note tools do to a real memory."""
+"""The note tools on a real memory."""
 
 from datetime import timedelta
 

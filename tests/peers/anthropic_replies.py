@@ -1,4 +1,4 @@
-"""What the loopback Messages API server can be told to answer."""
+"""Answers that the loopback Messages API server can be given."""
 
 import json
 import re

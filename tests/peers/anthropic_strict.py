@@ -1,4 +1,4 @@
-"""What a strict server of the Messages API refuses."""
+"""Rules by which a strict server of the Messages API refuses requests."""
 
 import re
 from typing import Any

@@ -20,7 +20,7 @@ class Database:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What a process with this data directory needs to find it; the server's database is made when it is missing."""
+        """The environment in which a process with this data directory finds it; the server's database is made when it is missing."""
         if not _server():
             return {}
         if not _on_server("SELECT 1 FROM pg_database WHERE datname = %s", self.name):

@@ -38,7 +38,7 @@ class Host:
         return ["nsenter", f"--net=/run/netns/{self.name}", *who, "--", *command]
 
     def cut_off(self, other: "Host") -> None:
-        """What the two send each other is lost from now on, without a word to either. Any two, not more."""
+        """Everything that the two send each other is lost from now on, without a word to either. Any two, not more."""
         for host in (self, other):
             _ip("-n", host.hub, "link", "set", host.cable, "type", "bridge_slave", "isolated", "on")
 
@@ -62,7 +62,7 @@ class Network:
 
 @contextmanager
 def network(number: int) -> Iterator[Network]:
-    """So many hosts that reach each other."""
+    """Makes this many hosts that reach each other."""
     missing = [each for each in ("ip", "nsenter") if shutil.which(each) is None]
     missing += ["root"] if os.geteuid() else []
     if missing:

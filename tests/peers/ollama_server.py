@@ -22,7 +22,7 @@ BODIES = {
     "nonsense": b"<html>a proxy's page</html>",
     "half": b'{"model":"plain","embeddings":[[0.25,0.5',
 }
-"""What it says, with status 200, instead of vectors, by mode."""
+"""Its answers, with status 200, instead of vectors, by mode."""
 BAD_MODES = ("broken", *BODIES, "short", "nan", "other", "closes", "cut", "slow", "trickles")
 TRICKLE_SECONDS = 0.02
 
@@ -38,7 +38,7 @@ def vector_of(text: str, dimension: int = DIMENSION) -> list[float]:
 
 @dataclass
 class OllamaPeer:
-    """What the server was asked (`requests`: JSON bodies) and how it answers. `url` has no trailing slash."""
+    """The requests that the server got (`requests`: JSON bodies) and how it answers. `url` has no trailing slash."""
 
     url: str = ""
     dimension: int = DIMENSION

@@ -59,7 +59,7 @@ class Site:
         return self._started("worker")
 
     def manage(self, *command: str) -> str:
-        """What a management command against the same data says, on either stream."""
+        """Returns the output of a management command against the same data, on either stream."""
         done = subprocess.run(
             [sys.executable, "manage.py", *command],
             cwd=settings.BASE_DIR,

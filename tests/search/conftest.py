@@ -1,4 +1,4 @@
-"""What tests of search share: saving texts as notes and messages, and an embedding server."""
+"""Shared by the tests of search: saving texts as notes and messages, and an embedding server."""
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""What is written through the backend is one user's, whatever ids are named; both storages give the same."""
+"""Rows written through the backend are one user's, whatever ids are named; both storages give the same."""
 
 from uuid import uuid4
 

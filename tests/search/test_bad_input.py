@@ -1,4 +1,4 @@
-"""Whatever is asked or saved, search answers."""
+"""Search answers, whatever is asked or saved."""
 
 import pytest
 from hypothesis import HealthCheck, given, settings

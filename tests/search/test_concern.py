@@ -1,4 +1,4 @@
-"""What sounds as if its answer depended on the user is told from what is the same for everybody."""
+"""Questions whose answers depend on the user are told from those that are the same for everybody."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What the surroundings of a message do for its being found."""
+"""The surroundings of a message help to find it."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""What an encoder is asked: what the question says, not who is meant to have said it."""
+"""An encoder is asked what the question says, not who is meant to have said it."""
 
 import pytest
 

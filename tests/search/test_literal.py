@@ -24,7 +24,7 @@ def found(user: User, query: str) -> list[str]:
 
 
 def beginnings(text: str) -> Iterator[str]:
-    """What somebody types who looks for a word of the text, letter by letter, from the third on."""
+    """Queries of somebody who looks for a word of the text, letter by letter, from the third on."""
     for word in text.replace(",", " ").replace(";", " ").split():
         for end in range(min(3, len(word)), len(word) + 1):
             yield word[:end]

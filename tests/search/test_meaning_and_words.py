@@ -1,4 +1,4 @@
-"""What a search finds in notes: by meaning, by words, by beginnings of names."""
+"""A search finds notes by meaning, by words, by beginnings of names."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What holds of ranking whatever the texts: order, bounds, and independence of how the notes came in."""
+"""Properties of ranking with any texts: order, bounds, and independence of how the notes came in."""
 
 from collections.abc import Sequence
 from uuid import UUID

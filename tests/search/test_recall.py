@@ -1,4 +1,4 @@
-"""What bears on a message comes up unasked; what is only the nearest of what there is does not."""
+"""Notes that matter to a message come up unasked; what is only the nearest of what there is does not."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What search tells and registers: figures, sweeps, health, the purger of a deleted account."""
+"""Search registers figures, sweeps, health, and the deleter of an account."""
 
 from django.contrib.admin import site
 from django.core.management import call_command

@@ -1,4 +1,4 @@
-"""What an operator may weigh differently in search."""
+"""The weights of search that an operator may set."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What alice owns when bob looks around: something of every kind, with a word in it that nobody else uses."""
+"""Alice's belongings when bob looks around: something of every kind, with a word in it that nobody else uses."""
 
 import json
 from dataclasses import dataclass
@@ -168,7 +168,7 @@ def make_attachment(owner: User, conversation: Conversation) -> UUID:
 
 
 def make_waiting_call(owner: User, reach: dict[str, Any]) -> UUID:
-    """What a program of hers wanted to run."""
+    """A call that a program of hers wanted to run."""
     call = call_wait(
         user_id=owner.pk,
         program=STDIO,

@@ -1,4 +1,4 @@
-"""What the description of the REST interface says to people who write programs: plain sentences, no source code."""
+"""The description of the REST interface speaks to people who write programs: plain sentences, no source code."""
 
 import re
 from collections.abc import Iterator

@@ -25,7 +25,7 @@ from tests.waiting import PATIENCE, eventually
 pytestmark = pytest.mark.long
 PEOPLE = 3
 ROUNDS = 2
-"""So many rounds of each are behind when a backup begins."""
+"""Rounds of each that are behind when a backup begins."""
 
 
 class Load:

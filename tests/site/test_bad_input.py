@@ -1,4 +1,4 @@
-"""Whatever anybody sends to whatever address: an answer of 4xx in the one shape, nothing stored, and never a 500.
+"""Anything sent to any address gets an answer of 4xx in the one shape, nothing stored, and never a 500.
 
 Addresses come from the URL resolver and fields from the OpenAPI description, so that a new one is tried as well."""
 
@@ -78,7 +78,7 @@ VALUES: list[Any] = [
     "   ", "x" * 200_000, "2026-13-45T99:99:99Z", "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59", "note-",
     UNKNOWN, "\u202e\uffff\x1b", ["\U0001f990" * 500], list(range(2000)),
 ]  # fmt: skip
-"""What is put into every documented field, one at a time; where it fits it is taken."""
+"""Values put into every documented field, one at a time; where it fits it is taken."""
 
 QUERIES = [
     "page=0", "page=-1", "page=x", "page=" + "9" * 40, "page=%D9%A1", "page=%C2%B2", "page=%00", "page=%FF",
@@ -175,7 +175,7 @@ def refused(response: Any, about: object) -> bool:
 
 @contextmanager
 def undone() -> Iterator[None]:
-    """What one address took and changed is not missing when the next one is tried."""
+    """A row that one address took and changed is not missing when the next one is tried."""
     with transaction.atomic():
         yield
         transaction.set_rollback(True)

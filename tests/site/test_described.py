@@ -1,4 +1,4 @@
-"""What the REST interface answers is what its OpenAPI description says, field by field.
+"""Answers of the REST interface are what its OpenAPI description says, field by field.
 
 A program that was generated from the description meets no field that is missing, of another type, or unknown to it."""
 
@@ -68,7 +68,7 @@ CALLS: list[Call] = [
     ("POST", "capabilities/{tool}/approve/", {"version": 2}, 200),
     ("POST", "capabilities/{tool}/rollback/", {"version": 1}, 200),
 ]
-"""What is sent, with the ids of somebody's belongings in braces, and the status of the answer."""
+"""Requests, with the ids of somebody's belongings in braces, and the status of the answer."""
 
 
 @cache

@@ -1,4 +1,4 @@
-"""What an operator may set is in README.md's table and in .env.example, and nothing else is."""
+"""Settings of an operator are in README.md's table and in .env.example, and nothing else is."""
 
 import ast
 import re

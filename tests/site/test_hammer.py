@@ -63,7 +63,7 @@ class Model:
 
 @dataclass
 class Confirmed:
-    """What the server has confirmed, to be counted in the end."""
+    """Things that the server has confirmed, to be counted in the end."""
 
     notes: dict[str, str] = field(default_factory=dict)
     deleted: set[str] = field(default_factory=set)

@@ -1,4 +1,4 @@
-"""What may import what, also inside functions and by import_string:
+"""Rules of who may import what, also inside functions and by import_string:
 
 * `core ← accounts ← {agent, search} ← {memory, capabilities} ← builder ← chat ← gateway ← izzysite`: an app imports only those to its left,
   those in one brace never each other.
@@ -105,7 +105,7 @@ def misplaced(module: str, names: Iterable[str]) -> list[str]:
 
 
 def layer_of(parts: Iterable[str], unnamed: int) -> int:
-    """What the first part says that is named above, unless a later one is among the topmost."""
+    """Returns what the first part says that is named above, unless a later one is among the topmost."""
     layers = [
         LAYER["api" if part.startswith("api_") else part]
         for part in parts

@@ -1,4 +1,4 @@
-"""What a real server writes into its log, and what it never does."""
+"""A real server writes into its log what it may, and nothing else."""
 
 import socket
 from contextlib import closing

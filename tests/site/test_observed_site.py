@@ -1,4 +1,4 @@
-"""What two real web processes leave for those who run them: lines of JSON, figures and spans, with ids and without content."""
+"""Two real web processes leave something for those who run them: lines of JSON, figures and spans, with ids and without content."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ SAID = ("quokka", "heliotrope", "key-of-the-model", "okapi", FIGURES)
 
 @dataclass(frozen=True)
 class Left:
-    """What is left of one chat message at the first process, searches at the second, and a socket that was open."""
+    """Observations of one chat message at the first process, searches at the second, and a socket that was open."""
 
     lines: list[dict[str, Any]]
     text: str

@@ -1,4 +1,4 @@
-"""What the REST interface takes is what its OpenAPI description says: requests made from it by schemathesis, right ones and
+"""The REST interface takes what its OpenAPI description says: requests made from it by schemathesis, right ones and
 wrong ones, for every operation there is, about alice's own things. At length: `st run --phases coverage,fuzzing`."""
 
 import json
@@ -190,7 +190,7 @@ def test_requests_made_from_the_description_are_taken_as_it_says(
 
 
 def test_ids_of_another_user_are_those_of_nothing(alice: User, bob: User, token: str) -> None:
-    """Whatever takes the id of a row answers 404, with a body that it would take."""
+    """An address that takes the id of a row answers 404, with a body that it would take."""
     hers = parameters(make_belongings(alice))
     asker = Asker(token_create(user=bob, name="test", scopes=[str(Scope.WRITE)])[1], hers)
     config = SchemathesisConfig.from_dict(CONFIG)

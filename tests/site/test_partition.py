@@ -47,7 +47,7 @@ class Model:
 
 
 class Izzy:
-    """What runs on one host, with a data directory of its own."""
+    """Processes on one host, with a data directory of its own."""
 
     def __init__(self, host: Host, folder: Path, token: str, environment: dict[str, str]) -> None:
         self.host, self.token, self.log = host, token, folder / "log"
@@ -71,7 +71,7 @@ class Izzy:
         return answer.json()
 
     def sent(self, path: str, body: dict[str, Any]) -> Any:
-        """What was confirmed, None for what was not."""
+        """Returns what was confirmed, None for what was not."""
         try:
             answer = self.ask("POST", path, json=body)
         except httpx.TransportError:

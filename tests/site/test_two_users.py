@@ -1,4 +1,4 @@
-"""Whatever address bob asks for, with his session or his token: nothing of alice's shows, and nothing of hers changes."""
+"""Bob asks for any address, with his session or his token: nothing of alice's shows, and nothing of hers changes."""
 
 import json
 from collections.abc import Callable
@@ -45,7 +45,7 @@ PUBLIC = {
 
 
 def bodies(route: Route, hers: Belongings) -> list[dict[str, Any]]:
-    """What bob sends: every place where an address takes an id of somebody's row, filled with one of alice's."""
+    """Bob's requests: every place where an address takes an id of somebody's row, filled with one of alice's."""
     note, conversation = str(hers.note), str(hers.conversation)
     question = "What about the shellfish allergy and chess on Sundays?"
     known: dict[str, list[dict[str, Any]]] = {
@@ -281,7 +281,7 @@ def test_her_ids_beside_his_own_lead_nowhere(
     api: Callable[[User], Client],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What a check of the first id alone would let through."""
+    """A request that a check of the first id alone would let through."""
     hers = make_belongings(alice)
     before = rows_of(alice)
     monkeypatch.setattr(belongings, "MARK", "bobsword")

@@ -59,7 +59,7 @@ def inputs(hers: Belongings) -> dict[str, dict[str, Any]]:
 
 
 async def call(name: str, user: User, hers: Belongings) -> str:
-    """What the model would get, be it result or failure. Even the turn's conversation is alice's."""
+    """Returns what the model would get, be it result or failure. Even the turn's conversation is alice's."""
 
     tools = Tools(user_id=user.pk, conversation_id=hers.conversation, turn_id=hers.turn, answer="x")
     try:

@@ -29,7 +29,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 def exchange(site: Site, request: bytes, *, silence: float = PATIENCE) -> bytes:
-    """What the server answers to these bytes until it closes, or falls silent for so many seconds."""
+    """Returns what the server answers to these bytes until it closes, or falls silent for so many seconds."""
     with closing(socket.create_connection(("127.0.0.1", site.port), timeout=PATIENCE)) as connection:
         connection.sendall(request)
         received = b""

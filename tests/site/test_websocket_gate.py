@@ -1,4 +1,4 @@
-"""Who gets to the websocket, and that a stranger there sees nothing of others."""
+"""Access to the websocket: who gets there, and that a stranger there sees nothing of others."""
 
 import json
 from typing import Any

@@ -15,7 +15,7 @@ SOURCES = Path(__file__).parent / "sources"
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class RehearsedTool:
     """`wanted` recognises the request for it, `used` the words that use it, and `arguments` makes the tool's input of them."""
 
     name: str
@@ -43,7 +43,7 @@ def _object(**properties: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(properties)}
 
 
-DICE = Piece(
+DICE = RehearsedTool(
     name="dice_roller",
     title="dice roller",
     description="Rolls dice given in the usual notation, such as 3d6 or 2d10+4, and tells each die and the total.",
@@ -60,7 +60,7 @@ DICE = Piece(
     arguments=lambda match: {"dice": re.sub(r"\s", "", match["dice"])},
     usage="roll 3d6",
 )
-UNITS = Piece(
+UNITS = RehearsedTool(
     name="unit_converter",
     title="unit converter",
     description="Converts a value between units of length, mass, volume, time, speed and temperature.",
@@ -87,7 +87,7 @@ UNITS = Piece(
     },
     usage="convert 5 miles to km",
 )
-TEXT = Piece(
+TEXT = RehearsedTool(
     name="text_statistics",
     title="text statistics",
     description="Counts words, sentences and characters of a text and tells its most frequent longer words.",
@@ -102,7 +102,7 @@ TEXT = Piece(
 PIECES = (DICE, UNITS, TEXT)
 
 
-def piece_named(name: str) -> Piece | None:
+def piece_named(name: str) -> RehearsedTool | None:
     return next((piece for piece in PIECES if piece.name == name), None)
 
 
@@ -184,7 +184,7 @@ def requested_tool(words: str) -> str:
     return what if is_tool or _wanted(what) else ""
 
 
-def usage_of(words: str) -> Piece | None:
+def usage_of(words: str) -> RehearsedTool | None:
     """The rehearsed tool that these words use."""
     text = plain(words)
     return next((piece for piece in PIECES if piece.used.fullmatch(text)), None)
@@ -211,7 +211,7 @@ def have_built(dialogue: Dialogue, what: str) -> Blocks:
     return [call("request_capability", fields)]
 
 
-def use_piece(dialogue: Dialogue, piece: Piece) -> Blocks:
+def use_piece(dialogue: Dialogue, piece: RehearsedTool) -> Blocks:
     """Runs the tool, then tells its result."""
     latest = dialogue.latest
     if latest is not None:
@@ -222,7 +222,7 @@ def use_piece(dialogue: Dialogue, piece: Piece) -> Blocks:
     return [call(f"cap_{piece.name}", piece.arguments(match))]
 
 
-def named(words: str) -> Piece | None:
+def named(words: str) -> RehearsedTool | None:
     """The rehearsed tool that is to be used for what was asked before."""
     match = USE.fullmatch(plain(words).rstrip("."))
     return piece_named(match["name"].lower()) if match else None
@@ -234,5 +234,5 @@ def go_on(words: str) -> Blocks:
     return say(GO_ON.format(usage=piece.usage) if piece else "The tool is ready.")
 
 
-def _wanted(what: str) -> Piece | None:
+def _wanted(what: str) -> RehearsedTool | None:
     return next((piece for piece in PIECES if piece.wanted.search(what)), None)

@@ -110,7 +110,7 @@ class ToolOutput:
 
 @dataclass(frozen=True, kw_only=True)
 class ToolContext:
-    """Whom a call belongs to and what it may use."""
+    """One call: its user, where it was made, and what it may use."""
 
     user_id: UUID
     conversation_id: UUID | None
@@ -162,7 +162,7 @@ Handler: TypeAlias = Callable[[Any, Any], Any]
 
 
 def may_be_behind(query: ApprovalQuery) -> str:
-    """Whatever the input is, such a call waits: for `Tool.takes`."""
+    """For `Tool.takes`: such a call waits with any input."""
     return MAY_BE_BEHIND
 
 

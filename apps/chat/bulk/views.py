@@ -30,7 +30,7 @@ TITLES_SHOWN = 8
 def conversations_ask(request: SignedInRequest) -> HttpResponse:
     """The question before the ticked ones are deleted: their titles, and the memories that came from them."""
     try:
-        keys = _ticked(request.GET.getlist("conversations"))
+        keys = _chosen(request.GET.getlist("conversations"))
     except IzzyError as error:
         return asks(request, "chat/_conversations_delete.html", problem=error.message)
     rows = list(conversations_for(request.user.pk).filter(pk__in=keys))
@@ -52,7 +52,7 @@ def conversations_ask(request: SignedInRequest) -> HttpResponse:
 def conversations_bulk(request: SignedInRequest) -> HttpResponse:
     """Moves, archives or deletes what is ticked, or brings it back: all of it or nothing; the next page offers to undo it."""
     try:
-        keys = _ticked(request.POST.getlist("conversations"))
+        keys = _chosen(request.POST.getlist("conversations"))
         work = WORK.get(request.POST.get("do", ""))
         if work is None:
             raise IzzyError("Choose what to do with the conversations.")
@@ -77,7 +77,7 @@ def conversations_undo(request: SignedInRequest) -> HttpResponse:
     return _to_list(request)
 
 
-def _ticked(given: Sequence[str]) -> list[UUID]:
+def _chosen(given: Sequence[str]) -> list[UUID]:
     keys = [parse_id(key) for key in dict.fromkeys(given)]
     if not keys:
         raise IzzyError("Tick some conversations first.")

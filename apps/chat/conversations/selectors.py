@@ -150,7 +150,7 @@ def memories_shown(user_id: UUID, conversation_id: UUID) -> QuerySet[Turn, list[
     return turns.order_by("-position").values_list("memories", flat=True)
 
 
-class Said(NamedTuple):
+class Snippet(NamedTuple):
     """The passage that a search found, and the message that it stands in; neither where the title was found."""
 
     text: str = ""
@@ -159,15 +159,17 @@ class Said(NamedTuple):
 
 def conversations_search(
     user_id: UUID, query: str, *, limit: int = 30, channel: str | None = CHAT_CHANNEL
-) -> list[tuple[Conversation, Said]]:
+) -> list[tuple[Conversation, Snippet]]:
     """The conversations whose title contains the query, then those in which it, or something like it, was said, with what was
     said: the user's own chats, those of another channel, or with `channel=None` all."""
     listed = conversations_for(user_id, channel=channel)
-    found = {row.id: (row, Said()) for row in listed.filter(title__icontains=query)[:limit]}
+    found = {row.id: (row, Snippet()) for row in listed.filter(title__icontains=query)[:limit]}
     # What was said lately, then the newest passage with the very words, or words that begin with them.
     passages = passages_saying(user_id, query, source=Source.CONVERSATION)
     literally = _first(((each.conversation_id, each.text, each.source_id) for each in passages), query)
-    snippets = _said(user_id, query) | _said_lately(user_id, query, limit, channel) | literally
+    snippets = (
+        _best_passages(user_id, query) | _newest_messages(user_id, query, limit, channel) | literally
+    )
     named = conversations_for(user_id, channel=None).filter(id__in=snippets).order_by()
     rows = {row.id: row for row in named if channel is None or row.channel == channel}
     for conversation_id, said in snippets.items():
@@ -176,14 +178,14 @@ def conversations_search(
     return list(found.values())[:limit]
 
 
-def _said(user_id: UUID, query: str) -> dict[UUID, Said]:
+def _best_passages(user_id: UUID, query: str) -> dict[UUID, Snippet]:
     """The best passage of each conversation that is about the query, best first."""
     said = Scope(sources=frozenset({Source.CONVERSATION}))
     hits = search(user_id, query, top_k=SEARCH_HITS, scope=said, threshold=LEAST_SCORE)
     return _first(((hit.conversation_id, hit.text, hit.source_id) for hit in hits), query)
 
 
-def _said_lately(user_id: UUID, query: str, limit: int, channel: str | None) -> dict[UUID, Said]:
+def _newest_messages(user_id: UUID, query: str, limit: int, channel: str | None) -> dict[UUID, Snippet]:
     """The newest messages that contain the query in whatever place, of the newest conversations: what full text does not
     know (the middle of a word, signs) and what it does not have (conversations without memory)."""
     rows = (
@@ -201,9 +203,9 @@ def _said_lately(user_id: UUID, query: str, limit: int, channel: str | None) -> 
     return _first(newest, query)
 
 
-def _first(said: Iterable[tuple[UUID | None, str, UUID]], query: str) -> dict[UUID, Said]:
+def _first(said: Iterable[tuple[UUID | None, str, UUID]], query: str) -> dict[UUID, Snippet]:
     """A snippet of the first passage of each conversation, in their order: around the query's words, or the beginning."""
-    found: dict[UUID, Said] = {}
+    found: dict[UUID, Snippet] = {}
     for conversation_id, text, message_id in said:
         if conversation_id is not None and conversation_id not in found:
             plain = " ".join(unmarked(text).split())
@@ -216,7 +218,7 @@ def _first(said: Iterable[tuple[UUID | None, str, UUID]], query: str) -> dict[UU
                 start = plain.find(" ", start, at) + 1 or start
             end = start + SNIPPET_CHARS
             shown = f"{'…' * bool(start)}{plain[start:end]}{'…' * (end < len(plain))}"
-            found[conversation_id] = Said(shown, message_id)
+            found[conversation_id] = Snippet(shown, message_id)
     return found
 
 

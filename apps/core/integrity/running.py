@@ -27,7 +27,7 @@ Suspects = dict[str, dict[UUID | None, set[int]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CheckOutcome:
     """A finding that stood at the second look, and whether it was repaired."""
 
     check: str
@@ -52,7 +52,7 @@ def examine(
     user_id: UUID | None = None,
     fix: bool = False,
     progress: Callable[[str], None] = lambda name: None,
-) -> Iterator[Outcome]:
+) -> Iterator[CheckOutcome]:
     """The findings about one user's data, or about everything; with `fix` repaired where that is possible.
 
     `progress` hears the name of each check as it begins. Raises DatabaseError where the database does not answer; one that is
@@ -78,7 +78,7 @@ def examine(
 
 def _settled(
     name: str, check: Check, owner: UUID | None, keys: set[int], *, fix: bool
-) -> Iterator[Outcome]:
+) -> Iterator[CheckOutcome]:
     """The outcomes of one user's findings of one check."""
 
     def standing() -> list[Finding]:
@@ -88,7 +88,7 @@ def _settled(
     findings = standing()
     wanted = [finding for finding in findings if finding.repair]
     if not fix or check.fix is None or not wanted:
-        yield from (Outcome(name, finding) for finding in findings)
+        yield from (CheckOutcome(name, finding) for finding in findings)
         return
     for start in range(0, len(wanted), SLICE):
         _repair(name, check, wanted[start : start + SLICE])
@@ -97,7 +97,7 @@ def _settled(
         fixed = bool(finding.repair) and finding.key not in left
         if fixed:
             logger.info("check_integrity %s: repaired %s", name, finding.about)
-        yield Outcome(name, finding, fixed)
+        yield CheckOutcome(name, finding, fixed)
 
 
 def _repair(name: str, check: Check, findings: list[Finding]) -> None:

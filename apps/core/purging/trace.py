@@ -58,13 +58,13 @@ class Fragments(frozenset[str | tuple[str, ...]]):
         words = _WORD.findall(_folded(text))
         size = 2 * RUN if re.search(f"[{_DENSE}]", text) else RUN
         runs = {run for run in _runs(words, size) if len(set(run).difference(function_words)) > 1}
-        telling = {
+        of_its_own = {
             word
             for word in words
             if len(word) >= MIN_WORD
             and (is_code(word) or not (_YEAR.fullmatch(word) or word in function_words))
         }
-        return cls(telling | (runs if len(words) >= size else {tuple(words)} - {()}))
+        return cls(of_its_own | (runs if len(words) >= size else {tuple(words)} - {()}))
 
     def without(self, shared: Set[str | tuple[str, ...]]) -> "Fragments":
         """Those that no other text has, and codes whoever else has them."""

@@ -218,7 +218,7 @@ def _answered(response: httpx.Response) -> list[tuple[bytes, bytes]]:
 
 @dataclass(slots=True)
 class _Look:
-    """What is known of a request while its block is looked for, in another thread; `begun` is when that began."""
+    """A request while its block is looked for, in another thread; `begun` is when that began."""
 
     prepared: Prepared | None = None
     begun: float = 0.0
@@ -283,7 +283,7 @@ async def _block(plan: Plan) -> Block | None:
 
 
 def _others(plan: Plan, loop: asyncio.AbstractEventLoop) -> "set[asyncio.Task[None]]":
-    """What is still being stored of the user's other sessions."""
+    """Tasks that still store the user's other sessions."""
     own = plan.session.pk if plan.session else None
     tasks = list(_afterwards.get(plan.token.user_id, {}).items())
     return {

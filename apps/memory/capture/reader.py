@@ -65,11 +65,11 @@ async def user_read(
             if window is None:
                 return
             tried.add(window.id)
-            await _Reading(window, tally).run()
+            await _WindowReader(window, tally).run()
 
 
 @dataclass(slots=True)
-class _Reading:
+class _WindowReader:
     """One window, from the gate to its notes."""
 
     window: LeasedWindow

@@ -50,7 +50,7 @@ class Origin(models.TextChoices):
 
 
 class Trust(models.TextChoices):
-    """Whose words a note repeats; never rises when notes are merged or summarised."""
+    """The author of the words that a note repeats; never rises when notes are merged or summarised."""
 
     USER = "user", "Your words"
     ASSISTANT = "assistant", "Izzy’s words"

@@ -29,14 +29,14 @@ takes time by the square of its length."""
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class DiffPiece:
     """A run of text that stands in both (`same`), only in the new (`added`) or only in the old (`removed`)."""
 
     kind: Kind
     text: str
 
 
-def text_diff(old: str, new: str) -> list[Piece]:
+def text_diff(old: str, new: str) -> list[DiffPiece]:
     """How `new` came from `old`: joined, the same and added pieces are `new`, the same and removed ones `old`.
 
     What both begin or end with is left out of the comparison, so an edit of a long text is shown word by word.
@@ -44,16 +44,16 @@ def text_diff(old: str, new: str) -> list[Piece]:
     head = _shared(old, new)
     tail = _shared(old[head:][::-1], new[head:][::-1])
     before, after = _tokens(old[head : len(old) - tail], new[head : len(new) - tail])
-    pieces = [Piece("same", old[:head])]
+    pieces = [DiffPiece("same", old[:head])]
     start = first = 0
     for end, last, size in _common(before, after):
-        pieces.append(Piece("removed", "".join(before[start:end])))
-        pieces.append(Piece("added", "".join(after[first:last])))
-        pieces.append(Piece("same", "".join(before[end : end + size])))
+        pieces.append(DiffPiece("removed", "".join(before[start:end])))
+        pieces.append(DiffPiece("added", "".join(after[first:last])))
+        pieces.append(DiffPiece("same", "".join(before[end : end + size])))
         start, first = end + size, last + size
-    pieces.append(Piece("same", old[len(old) - tail :]))
+    pieces.append(DiffPiece("same", old[len(old) - tail :]))
     runs = groupby((piece for piece in pieces if piece.text), lambda piece: piece.kind)
-    return [Piece(kind, "".join(piece.text for piece in run)) for kind, run in runs]
+    return [DiffPiece(kind, "".join(piece.text for piece in run)) for kind, run in runs]
 
 
 def _shared(one: str, two: str) -> int:
@@ -152,7 +152,7 @@ class Step:
     """A version, and how its text came from that of the version before; empty for the first and where none differs."""
 
     version: Version
-    diff: tuple[Piece, ...] = ()
+    diff: tuple[DiffPiece, ...] = ()
 
 
 def steps_of(versions: Sequence[Version], shown: Callable[[str], str] = str) -> list[Step]:

@@ -146,7 +146,7 @@ def _list(request: SignedInRequest, wanted: NoteFilter) -> dict[str, Any]:
 
 
 def _given(request: SignedInRequest) -> QueryDict:
-    """What an address says without its empty parts; of a part that it says twice the last, which is what counts."""
+    """An address's parts but the empty ones; of a part that stands there twice the last, which is the one that counts."""
     given = QueryDict(mutable=True)
     for name in request.GET:
         if value := request.GET.get(name):

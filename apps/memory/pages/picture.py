@@ -108,7 +108,7 @@ class Dot:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class DrawnLine:
     """A link; its `words` stand in its middle, `named`: whether they do so unasked."""
 
     x1: float
@@ -125,7 +125,7 @@ class Line:
 class Picture:
     canvas: Canvas
     dots: Sequence[Dot]
-    lines: Sequence[Line]
+    lines: Sequence[DrawnLine]
 
     @property
     def lines_drawn(self) -> SafeString:
@@ -192,7 +192,7 @@ def _laid_out(
     return tuple(laid)
 
 
-def _lines(graph: Graph, points: list[Point], labels: Labels) -> list[Line]:
+def _lines(graph: Graph, points: list[Point], labels: Labels) -> list[DrawnLine]:
     """The links; those that say more than that two notes go together have their words in the picture where there is room."""
     lines = []
     for link in graph.links:
@@ -202,7 +202,7 @@ def _lines(graph: Graph, points: list[Point], labels: Labels) -> list[Line]:
             middle, len(words) * LETTER * SMALL
         )
         lines.append(
-            Line(x1, y1, x2, y2, link.words.style, words, f"{link.source} {link.target}", named)
+            DrawnLine(x1, y1, x2, y2, link.words.style, words, f"{link.source} {link.target}", named)
         )
     return lines
 

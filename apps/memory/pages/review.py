@@ -17,7 +17,7 @@ from apps.core.addressing import addressed
 from apps.core.errors import REFUSALS, IzzyError, NotFound
 from apps.core.ids import parse_id
 from apps.memory.models import Memory, MemoryEdge, Proposal, Relation, Status
-from apps.memory.notes.history import Piece, text_diff
+from apps.memory.notes.history import DiffPiece, text_diff
 from apps.memory.notes.joining import contradiction_resolve
 from apps.memory.notes.review import (
     review_accept,
@@ -51,7 +51,7 @@ class Waiting:
         Memory | None
     )  # the note it proposes to change or replace, else the active one that says the same, if any
     similarity: float | None  # 0 to 1; None where it was not measured
-    diff: tuple[Piece, ...]  # from the other's text to this one's
+    diff: tuple[DiffPiece, ...]  # from the other's text to this one's
     looks: bool = False  # whether one like it is yet to be looked for
 
     @property

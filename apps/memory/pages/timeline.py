@@ -19,7 +19,7 @@ from django.views.decorators.http import require_GET
 from apps.accounts.access import SignedInRequest
 from apps.core.addressing import addressed
 from apps.memory.models import KEEP_DELETED, Action, Kind, Memory, MemoryRevision, Status
-from apps.memory.notes.history import CREATED, Piece, text_diff
+from apps.memory.notes.history import CREATED, DiffPiece, text_diff
 from apps.memory.notes.revisions import note_state
 
 from .done import is_fragment
@@ -156,7 +156,7 @@ class ShownEvent:
     event: Event
     note: Memory
     text: str  # as the note read then
-    diff: tuple[Piece, ...] = ()  # where its words changed
+    diff: tuple[DiffPiece, ...] = ()  # where its words changed
     fields: tuple[str, ...] = ()  # that changed beside them
     replaced_by: str = ""
 

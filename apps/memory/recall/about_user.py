@@ -33,26 +33,26 @@ def _plain(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Phrasing:
-    """How one language asks for all that is known: `about` oneself with a word of `knowing`, or as a `whole` question;
+    """How one language asks for all that is known: `about` oneself with a word of `known_by`, or as a `whole` question;
     `filler` may stand beside, and nothing else."""
 
     about: tuple[str, ...]
     whole: tuple[str, ...]
-    knowing: frozenset[str]
+    known_by: frozenset[str]
     filler: frozenset[str]
 
     def is_in(self, clause: str) -> bool:
         padded, words = f" {clause} ", frozenset(clause.split())
         asked = any(f" {phrase} " in padded for phrase in self.whole) or (
-            any(f" {phrase} " in padded for phrase in self.about) and not words.isdisjoint(self.knowing)
+            any(f" {phrase} " in padded for phrase in self.about) and not words.isdisjoint(self.known_by)
         )
-        return asked and words <= self.filler | self.knowing
+        return asked and words <= self.filler | self.known_by
 
 
-def _phrasing(about: str, whole: str, knowing: str, filler: str) -> _Phrasing:
+def _phrasing(about: str, whole: str, known_by: str, filler: str) -> _Phrasing:
     abouts, wholes = (tuple(map(_plain, text.split(","))) for text in (about, whole))
     beside = _plain(" ".join([filler, about, whole, "izzy", *CHATTER]))
-    return _Phrasing(abouts, wholes, frozenset(_plain(knowing).split()), frozenset(beside.split()))
+    return _Phrasing(abouts, wholes, frozenset(_plain(known_by).split()), frozenset(beside.split()))
 
 
 PHRASINGS = (

@@ -6,7 +6,7 @@ from typing import Any, BinaryIO
 
 from apps.core.transfer import Entry, RecordGroup, group_of
 
-from .lines import Line, lines
+from .lines import FileLine, lines
 from .records import (
     ForeignConversation,
     ForeignEdge,
@@ -77,7 +77,7 @@ def _is_full(batch: Batch, group: RecordGroup | None, kind: str, *, foreign: boo
     return not part
 
 
-def _add(batch: Batch, line: Line, group: RecordGroup | None) -> None:
+def _add(batch: Batch, line: FileLine, group: RecordGroup | None) -> None:
     batch.weight += line.ends - batch.at
     batch.at, batch.line = line.ends, line.entry.line or 0
     kind = line.entry.kind

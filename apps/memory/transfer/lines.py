@@ -21,7 +21,7 @@ _LOOKED_AT = 65_536
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class FileLine:
     """A record, or the sentence that says why there is none, and where in the file it ends. `end` is the file's last record."""
 
     entry: Entry
@@ -58,7 +58,7 @@ def check_encoding(upload: Upload) -> None:
         raise InvalidInput("The file is packed. Unpack it first.", code="wrong_encoding")
 
 
-def lines(file: BinaryIO, *, at: int = 0, number: int = 0) -> Iterator[Line]:
+def lines(file: BinaryIO, *, at: int = 0, number: int = 0) -> Iterator[FileLine]:
     """The lines from byte `at` on, behind line `number`. Empty lines are passed over."""
     file.seek(at)
     while raw := file.readline(MAX_LINE_BYTES):
@@ -70,32 +70,32 @@ def lines(file: BinaryIO, *, at: int = 0, number: int = 0) -> Iterator[Line]:
                 break
         ends = file.tell()
         if not whole:
-            yield Line(entry, ends, f"The line has more than {MAX_LINE_BYTES:,} bytes.")
+            yield FileLine(entry, ends, f"The line has more than {MAX_LINE_BYTES:,} bytes.")
             continue
         raw = raw.removeprefix(_BOM) if number == 1 else raw
         if raw.strip():
             yield _line(raw, entry, ends)
 
 
-def _line(raw: bytes, entry: Entry, ends: int) -> Line:
+def _line(raw: bytes, entry: Entry, ends: int) -> FileLine:
     try:
         value = strict_loads(raw.decode("utf-8"))
     except UnicodeDecodeError:
-        return Line(entry, ends, "The line is no text in UTF-8.")
+        return FileLine(entry, ends, "The line is no text in UTF-8.")
     except RecursionError:
-        return Line(entry, ends, MAX_DEPTH_NOTE)
+        return FileLine(entry, ends, MAX_DEPTH_NOTE)
     except ValueError as error:
         cut = "" if raw.endswith(b"\n") else " The file seems to be cut off here."
-        return Line(entry, ends, f"The line is no JSON: {str(error)[:150]}.{cut}")
+        return FileLine(entry, ends, f"The line is no JSON: {str(error)[:150]}.{cut}")
     if not isinstance(value, dict) or not isinstance(value.get("type"), str):
-        return Line(entry, ends, "The line is no record: an object with a type.")
+        return FileLine(entry, ends, "The line is no record: an object with a type.")
     kind = value["type"][:64]
     entry = Entry(kind, value, entry.place, entry.line)
     if problem := unstorable(value, raw):
-        return Line(entry, ends, f"The record contains {problem}.")
+        return FileLine(entry, ends, f"The record contains {problem}.")
     if kind == "manifest" and (problem := _manifest_problem(value)):
         raise InvalidInput(problem, code="wrong_version")
-    return Line(entry, ends, end=kind == "end")
+    return FileLine(entry, ends, end=kind == "end")
 
 
 def _manifest_problem(value: Mapping[str, Any]) -> str:

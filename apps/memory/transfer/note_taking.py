@@ -304,7 +304,7 @@ def _note(
 
 
 def _standing(taking: Taking, record: NoteRecord) -> dict[str, Any]:
-    """Whose words a note counts as, and whether it waits."""
+    """The trust that a note gets, and whether it waits."""
     if taking.own:
         names = ("origin", "trust", "review_reason", "proposed_action", "proposed_fields")
         return {name: getattr(record, name) for name in names}

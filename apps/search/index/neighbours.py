@@ -132,7 +132,7 @@ def _turns(members: Rows, rows: NDArray[np.void]) -> tuple[Rows, Rows, Rows]:
 
 
 def _members(rows: NDArray[np.void], touched: Rows) -> Rows:
-    """All rows of the sessions of those touched rows that can have company, ascending."""
+    """All rows of the sessions of those touched rows that can have neighbours, ascending."""
     part = (rows["order"][touched] & 0xFFFF) > 0
     talked = rows["conversation"][touched] != 0
     social = touched[part | talked]

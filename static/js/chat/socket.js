@@ -18,10 +18,10 @@ export class ChatSocket extends EventTarget {
   constructor(url) {
     super();
     this.#url = url;
-    window.addEventListener("online", () => this.#wake());
-    document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && this.#wake());
+    window.addEventListener("online", () => this.#reconnectNow());
+    document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && this.#reconnectNow());
     // Firefox closes sockets when a page goes into the back-forward cache.
-    window.addEventListener("pageshow", (event) => event.persisted && this.#wake());
+    window.addEventListener("pageshow", (event) => event.persisted && this.#reconnectNow());
   }
 
   connect() {
@@ -95,7 +95,7 @@ export class ChatSocket extends EventTarget {
     socket.close();
   }
 
-  #wake() {
+  #reconnectNow() {
     if (this.#socket?.readyState === WebSocket.OPEN) this.#ping();
     else if (this.status === "lost" || this.status === "connecting") {
       if (!this.#socket) this.connect();

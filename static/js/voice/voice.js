@@ -166,13 +166,13 @@ export class Voice {
   }
 
   #end() {
-    const told = this.#problem !== "";
+    const reported = this.#problem !== "";
     this.#problem = "";
-    if (told) this.#show();
+    if (reported) this.#show();
     const on = this.#dictation?.isOn || this.#follows?.speech;
     if (this.#dictation?.isOn) this.#dictation.cancel();
     else if (this.#follows?.speech) this.#quiet();
-    else return silence() || told;
+    else return silence() || reported;
     return Boolean(on);
   }
 

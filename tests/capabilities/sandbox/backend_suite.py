@@ -1,4 +1,4 @@
-"""What every backend must do, whatever it is made of. A backend's tests inherit `BackendSuite` and give a fixture `backend`."""
+"""Requirements of every backend, whatever it is made of. A backend's tests inherit `BackendSuite` and give a fixture `backend`."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Who runs next where more want to run than may."""
+"""Users take turns where more want to run than may."""
 
 import asyncio
 from uuid import UUID

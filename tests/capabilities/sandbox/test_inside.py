@@ -1,4 +1,4 @@
-"""What runs within the sandboxes, by itself: what timing would rarely show."""
+"""The programs within the sandboxes, by themselves: what timing would rarely show."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""What a tool reaches: the hosts that were approved, over the proxy, and nothing else."""
+"""A tool reaches the hosts that were approved, over the proxy, and nothing else."""
 
 import asyncio
 from collections.abc import AsyncIterator

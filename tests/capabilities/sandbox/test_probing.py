@@ -97,7 +97,7 @@ print(found.ok, found.message, found.hint)
 
 
 def probed_under(folder: Path, *command: str) -> str:
-    """What the probe says in a process whose kernel refuses it something for real. The folder is for its files: they
+    """Returns what the probe says in a process whose kernel refuses it something for real. The folder is for its files: they
     belong to another user than those of the tests."""
     environment = {
         **os.environ,

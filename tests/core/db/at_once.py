@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def at_once(works: Sequence[Callable[[], T]]) -> list[T]:
-    """What each of them gave, in their order; what one raises is raised."""
+    """Returns what each of them gave, in their order; what one raises is raised."""
     begin = Barrier(len(works))
 
     def run(work: Callable[[], T]) -> T:

@@ -82,7 +82,7 @@ def held(user: User, act: Callable[[], object] = lambda: None) -> Iterator[int]:
 
 @contextmanager
 def impatient() -> Iterator[None]:
-    """Whoever waits for a lock on this connection fails after a moment."""
+    """A wait for a lock on this connection fails after a moment."""
     with connection.cursor() as cursor:
         cursor.execute("SET lock_timeout = '300ms'")
     try:

@@ -1,4 +1,4 @@
-"""Whoever waits for the writers under way sees what they have written."""
+"""Waiting for the writers under way shows what they have written."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor

@@ -8,12 +8,12 @@ from pytest_django import Settings
 from apps.accounts.models import User
 from apps.capabilities.sandbox.layers.store import layer_owners, layers_remove
 from apps.core.integrity import running
-from apps.core.integrity.running import Outcome, examine
+from apps.core.integrity.running import CheckOutcome, examine
 from apps.search.backends import postings_held
 
 from .world import World, world_of
 
-Look = Callable[..., list[Outcome]]
+Look = Callable[..., list[CheckOutcome]]
 
 
 @pytest.fixture(autouse=True)
@@ -52,7 +52,7 @@ def world(_no_leavings: None, data: Path, alice: User) -> World:
 def look() -> Look:
     """`look(fix=True)`: what is wrong with everything."""
 
-    def find(*, fix: bool = False) -> list[Outcome]:
+    def find(*, fix: bool = False) -> list[CheckOutcome]:
         return list(examine(fix=fix))
 
     return find

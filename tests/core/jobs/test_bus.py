@@ -48,7 +48,7 @@ async def connected(here: Bus, there: Bus, topic: str) -> None:
 
 
 async def listening(here: Bus, there: Bus, topic: str) -> list[Any]:
-    """What comes on the topic from now on, and is no greeting."""
+    """Collects what comes on the topic from now on, and is no greeting."""
     heard: list[Any] = []
     there.listen(topic, lambda item: heard.append(item) if item != "hello" else None)
     await connected(here, there, topic)

@@ -1,4 +1,4 @@
-"""What hooks keep of a session with another program: what was typed, what was answered, each once."""
+"""Hooks keep what was typed and answered in a session with another program, each once."""
 
 from datetime import timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""What hooks put before a program's model: notes that matter to a prompt, standing notes at a session's start."""
+"""Hooks put things before a program's model: notes that matter to a prompt, standing notes at a session's start."""
 
 from typing import Any
 

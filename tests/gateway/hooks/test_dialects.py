@@ -18,7 +18,7 @@ PROMPT = "Which peanut sauce goes with satay, given my allergy to peanuts?"
 
 
 def nested(event: str) -> dict[str, Any]:
-    """What Claude Code, Codex and Gemini CLI take, with nothing else beside it: Codex refuses unknown fields."""
+    """The form that Claude Code, Codex and Gemini CLI take, with nothing else beside it: Codex refuses unknown fields."""
     said = {
         "hookEventName": {"const": event},
         "additionalContext": {"type": "string", "maxLength": 10_000},
@@ -33,7 +33,7 @@ def nested(event: str) -> dict[str, Any]:
 
 
 def flat(**more: Any) -> dict[str, Any]:
-    """What Cursor takes."""
+    """The form that Cursor takes."""
     said = {"additional_context": {"type": "string", "maxLength": 10_000}, **more}
     return {"type": "object", "additionalProperties": False, "properties": said, "required": list(said)}
 

@@ -1,4 +1,4 @@
-"""What the proxy takes in of what was said: what a person typed and what was answered, once, and with whose trust."""
+"""The proxy takes in what a person typed and what was answered, once, and with whose trust."""
 
 from typing import Any
 from unittest.mock import patch

@@ -1,4 +1,4 @@
-"""Who may ask with whose key, what goes upstream of a request, and what a token may spend."""
+"""Access to the proxy: who may ask with whose key, what goes upstream of a request, and what a token may spend."""
 
 import gzip
 import json

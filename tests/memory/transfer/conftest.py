@@ -1,4 +1,4 @@
-"""What the tests of taking out and bringing in share: an account with something of everything, and how a file goes in."""
+"""Shared by the tests of taking out and bringing in: an account with something of everything, and how a file goes in."""
 
 import json
 from collections.abc import Callable, Iterable

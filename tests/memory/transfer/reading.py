@@ -64,7 +64,7 @@ class Uploads:
 
 
 class Found:
-    """What a reader gave, by sort."""
+    """Returns what a reader gave, by sort."""
 
     def __init__(self, upload: Upload, format: str = "auto") -> None:
         self.reader = reader_for(upload, format)
@@ -113,7 +113,7 @@ class Found:
 
 
 def check(record: Any) -> None:
-    """What the importer may rely on."""
+    """Checks what the importer may rely on."""
     assert record.place
     clean_text(record.place, field="place", max_chars=1_000_000)
     for name in ("created_at", "updated_at", "valid_from", "valid_to"):

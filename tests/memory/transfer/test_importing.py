@@ -1,4 +1,4 @@
-"""What becomes of a file that is brought in: whole, broken, twice, somebody else's, cut off by a kill."""
+"""Files that are brought in: whole, broken, twice, somebody else's, cut off by a kill."""
 
 import json
 from typing import Any

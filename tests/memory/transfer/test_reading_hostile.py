@@ -1,4 +1,4 @@
-"""Whatever a file holds, a reader gives records that the importer can rely on, or refuses the file with a sentence."""
+"""A reader of any file gives records that the importer can rely on, or refuses the file with a sentence."""
 
 import json
 import tempfile

@@ -15,7 +15,7 @@ from rich.console import Console
 from apps.core.db.troubles import DAMAGED, explain
 from apps.core.health import check_database
 from apps.core.integrity import checks
-from apps.core.integrity.running import Outcome, examine
+from apps.core.integrity.running import CheckOutcome, examine
 
 CLEAN, FINDINGS, BLIND = 0, 1, 2
 SHOWN = 200
@@ -88,7 +88,7 @@ def _user(name: str) -> UUID:
     return key
 
 
-def _people(outcomes: list[Outcome]) -> dict[UUID | None, str]:
+def _people(outcomes: list[CheckOutcome]) -> dict[UUID | None, str]:
     ids = {outcome.finding.user_id for outcome in outcomes} - {None}
     users = get_user_model()._base_manager.in_bulk([key for key in ids if key])
     return {key: user.get_username() for key, user in users.items()}
@@ -102,7 +102,7 @@ def _blind(why: str, options: dict[str, Any]) -> None:
 
 
 def _lines(
-    outcomes: list[Outcome], people: dict[UUID | None, str], *, left: int, fix: bool
+    outcomes: list[CheckOutcome], people: dict[UUID | None, str], *, left: int, fix: bool
 ) -> Iterator[str]:
     """For people: each finding in three lines."""
     if not outcomes:

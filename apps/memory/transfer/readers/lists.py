@@ -116,7 +116,7 @@ def memory_of(place: str, entry: object) -> Iterator[Read]:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ListLine:
     """A memory of a plain list: its text, the headings it stands under, the date in front of it, and its line from 1."""
 
     number: int
@@ -137,7 +137,7 @@ _NO_DATE = re.compile(
 )
 
 
-def lines_of(text: str) -> list[Line]:
+def lines_of(text: str) -> list[ListLine]:
     """The memories of a plain list: a bullet each where there are bullets, else a line each.
 
     Lines of headings become headings of what follows, indented lines go on with the bullet above, fences are left out.
@@ -146,7 +146,7 @@ def lines_of(text: str) -> list[Line]:
         line for line in enumerate(text.split("\n"), start=1) if not re.match(r"\s*(?:```|~~~)", line[1])
     ]
     bulleted = sum(bool(_BULLET.match(line)) for _, line in raw) >= 2
-    found: list[Line] = []
+    found: list[ListLine] = []
     bullets: set[int] = set()
     heading = ""
     joins = False  # whether the line before may go on in this one
@@ -162,21 +162,21 @@ def lines_of(text: str) -> list[Line]:
             heading, joins = next(filter(None, title.groups())) if title else stripped, False
             heading = "" if not title and len(heading.split()) > 4 else heading.strip(" :：*")
         elif bullet:
-            found.append(Line(number, bullet[2].strip(), (heading,) if heading else ()))
+            found.append(ListLine(number, bullet[2].strip(), (heading,) if heading else ()))
             bullets.add(number)
             joins = True
         elif joins and found and _goes_on(found[-1].text, line, bulleted):
             last = found[-1]
-            found[-1] = Line(last.number, f"{last.text}\n{stripped}", last.headings)
+            found[-1] = ListLine(last.number, f"{last.text}\n{stripped}", last.headings)
         else:
-            found.append(Line(number, stripped, (heading,) if heading else ()))
+            found.append(ListLine(number, stripped, (heading,) if heading else ()))
             joins = True
     if bulleted:
         found = _inside(found, bullets)
     return [_dated(line) for line in found if line.text]
 
 
-def _inside(found: list[Line], bullets: set[int]) -> list[Line]:
+def _inside(found: list[ListLine], bullets: set[int]) -> list[ListLine]:
     """The lines, those before the first and after the last bullet marked as outside."""
     first, last = min(bullets), max(bullets)
     return [replace(line, outside=not first <= line.number <= last) for line in found]
@@ -189,12 +189,12 @@ def _goes_on(before: str, line: str, bulleted: bool) -> bool:
     return line[:1].islower() and not before.rstrip().endswith((".", "!", "?", "…", "。", ":", ";"))
 
 
-def _dated(line: Line) -> Line:
+def _dated(line: ListLine) -> ListLine:
     found = _DATED.match(line.text)
     date = (found[1] or found[2] or "").strip() if found else ""
     if not found or not (moment(date) or _NO_DATE.fullmatch(date)):
         return line
-    return Line(line.number, found[3].strip(), line.headings, date)
+    return ListLine(line.number, found[3].strip(), line.headings, date)
 
 
 def is_list(text: str) -> bool:
