@@ -52,7 +52,7 @@ class CannotPrepare(Exception):
         self.hint = hint
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Prepared:
     """`inside` has etc/ and izzy/; `abi` names what compiled packages depend on."""
 
