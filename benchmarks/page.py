@@ -20,8 +20,8 @@ from uuid import UUID
 from django.conf import settings
 
 from apps.accounts.models import User
-from apps.agent.model.messages import canonical_json
 from apps.chat.models import Conversation, Message, Role, Turn, TurnStatus
+from apps.core.text import canonical_json
 from benchmarks._load_model import PIECES, PROSE, Pace, paced_model
 from benchmarks._network import environment_of, web_process
 from benchmarks._scratch import database_environment, make_user, scratch_database

@@ -16,7 +16,6 @@ from django.db.models import QuerySet
 from django.utils.text import Truncator
 
 from apps.accounts.models import Preferences
-from apps.agent.model.messages import canonical_json
 from apps.agent.tools.base import Tier, Tool, ToolContext, ToolFailure, find_tool, tools_for
 from apps.capabilities.catalog.matching import ABOUT_THIS, capabilities_matching
 from apps.capabilities.catalog.names import NAME, PREFIX
@@ -29,6 +28,7 @@ from apps.capabilities.models import Capability
 from apps.capabilities.runs.tools import TOOLSET, capability_tool, named_tool
 from apps.chat.models import Conversation, Message, TurnStatus
 from apps.core.db.prepared import prepared
+from apps.core.text import canonical_json
 
 _FOLDER = Path(__file__).parent / "prompts"
 _CLOSING_TAG = re.compile(r"</\s*(context|memories|capabilities)\s*>", re.IGNORECASE)

@@ -10,7 +10,6 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import Q
 
-from apps.agent.model.messages import canonical_json
 from apps.chat.attachments.selectors import ids_in
 from apps.chat.attachments.services import attachments_remove
 from apps.chat.conversations import markdown
@@ -27,6 +26,7 @@ from apps.chat.models import (
 from apps.chat.stream.events import TEXT
 from apps.chat.summary.services import summary_forget
 from apps.core.purging.trace import MARKER, Hits, PurgePart, SourceText, Trace, redact, rewrite
+from apps.core.text import canonical_json
 from apps.search.documents import Source
 from apps.search.services import documents_remove
 

@@ -165,6 +165,11 @@ def _cut_word(word: str, limit: int) -> list[str]:
     return [word[start : start + step] for start in range(0, len(word), step)]
 
 
+def canonical_json(value: Any) -> str:
+    """`value` as JSON text with sorted keys and no spaces; what chat stores of the blocks it sends."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
 def depth_of(value: Any) -> int:
     """How deep lists and objects are nested; without recursion, since the nesting may be as deep as a parser allows."""
     deepest, pending = 0, [(value, 1)]

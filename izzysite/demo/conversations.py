@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from apps.agent.model.messages import canonical_json
 from apps.agent.tools.base import Tier
+from apps.core.text import canonical_json
 from apps.core.transfer import Row
 
 from .records import MODEL, Story, chapter

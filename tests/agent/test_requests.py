@@ -9,10 +9,11 @@ import pytest
 from apps.accounts.models import User
 from apps.agent.model import client as model_client
 from apps.agent.model.client import ModelRequest, complete
-from apps.agent.model.messages import canonical, canonical_json
+from apps.agent.model.messages import canonical
 from apps.agent.model.sdk import SdkModelClient
 from apps.agent.models import ModelCall
 from apps.core.db.pool import in_db
+from apps.core.text import canonical_json
 from tests.agent.turns import Turn, a_tool, answering
 from tests.peers.anthropic_server import AnthropicServer, reply, tool
 

@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from apps.core.text import canonical_json
+
 Block = dict[str, Any]
 
 MAX_CHARS = 128  # of a name or an id
@@ -186,11 +188,6 @@ def _add(valid: list[Block], role: str, blocks: list[Block]) -> None:
         valid[-1] = {"role": role, "content": [*content_of(valid[-1]), *blocks]}
     elif blocks:
         valid.append({"role": role, "content": blocks})
-
-
-def canonical_json(value: Any) -> str:
-    """`value` as JSON text with sorted keys and no spaces; what chat stores of the blocks it sends."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def canonical(value: Any) -> Any:

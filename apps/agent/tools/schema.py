@@ -13,9 +13,8 @@ from jsonschema.exceptions import SchemaError, ValidationError, best_match
 from jsonschema.validators import extend
 from referencing.exceptions import Unresolvable
 
-from apps.agent.model.messages import canonical_json
 from apps.agent.tools.patterns import MAX_MATCHED_CHARS, PatternRefused, matcher
-from apps.core.text import depth_of, objects_in
+from apps.core.text import canonical_json, depth_of, objects_in
 
 MESSAGE_CHARS = 300
 MAX_INPUT_CHARS = 200_000

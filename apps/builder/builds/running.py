@@ -10,7 +10,6 @@ from django.db.models import F, QuerySet
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from apps.agent.model.messages import canonical_json
 from apps.builder.builds.ending import CANCELLED, YOU_CANCELLED, build_end
 from apps.builder.builds.messages import build_notify, message_add
 from apps.builder.builds.selectors import build_get
@@ -20,7 +19,7 @@ from apps.core.db.writing import claim, writing_for
 from apps.core.errors import Conflict, NotFound
 from apps.core.ids import parse_id
 from apps.core.jobs.leases import LEASE_END
-from apps.core.text import clean_text, is_yes
+from apps.core.text import canonical_json, clean_text, is_yes
 
 MAX_ANSWER_CHARS = 4_000
 GRANTS = {"network": "hosts", "secrets": "secrets"}

@@ -3,10 +3,9 @@
 import re
 from typing import Any
 
-from apps.agent.model.messages import canonical_json
 from apps.agent.tools.patterns import pattern_problem
 from apps.core.errors import InvalidInput, TooLarge
-from apps.core.text import depth_of, objects_in
+from apps.core.text import canonical_json, depth_of, objects_in
 
 MAX_SCHEMA_CHARS = 20_000
 MAX_SCHEMA_DEPTH = 12

@@ -10,14 +10,13 @@ from django.db import transaction
 from django.utils import timezone
 from pydantic import Field, model_validator
 
-from apps.agent.model.messages import canonical_json
 from apps.chat.conversations.handover import Shown, conversation_capture, document_of
 from apps.chat.conversations.selectors import CHAT_CHANNEL
 from apps.chat.models import Conversation, Message, Role
 from apps.core.db.writing import once, precompute
 from apps.core.errors import InvalidInput, IzzyError, TooLarge
 from apps.core.http.shapes import DATE_TIME, Checked, OpenInput, clean_time, text
-from apps.core.text import clean_text
+from apps.core.text import canonical_json, clean_text
 from apps.memory.capture.windows import pieces_of
 from apps.search.services import documents_index, documents_prepare
 

@@ -9,7 +9,6 @@ from uuid import UUID
 
 from django.db.models import Max
 
-from apps.agent.model.messages import canonical_json
 from apps.agent.models import ToolCall
 from apps.chat.attachments.selectors import ids_in
 from apps.chat.conversations.handover import document_of
@@ -23,6 +22,7 @@ from apps.chat.conversations.records import (
 from apps.chat.conversations.selectors import CHAT_CHANNEL
 from apps.chat.models import Conversation, Folder, Message, MessageKind, Role, Turn
 from apps.core.db.writing import insert_all
+from apps.core.text import canonical_json
 from apps.core.transfer import (
     CHANGED,
     GONE,

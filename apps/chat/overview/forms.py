@@ -31,7 +31,7 @@ class OwnForm(ModelForm):
         return str(self.cleaned_data["instructions"]).replace("\r\n", "\n")
 
     def clean(self) -> dict[str, Any]:
-        """What a service would refuse is told at its field; a model's, where it was entered."""
+        """Checks each field as a service would, so that an error stands at its field; a model's, where it was entered."""
         cleaned = super().clean()
         for name, field in (("model", "other_model"), ("instructions", "instructions")):
             if name in cleaned:

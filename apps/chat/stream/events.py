@@ -13,7 +13,6 @@ from django.db import transaction
 from django.db.models import Max
 from django.utils import timezone
 
-from apps.agent.model.messages import canonical_json
 from apps.agent.turn.events import (
     LAST_EVENTS,
     ApprovalRequested,
@@ -29,6 +28,7 @@ from apps.chat.conversations.links import Leads, directly
 from apps.chat.conversations.markdown import LiveRenderer
 from apps.chat.models import OPEN_STATES, Conversation, Turn, TurnEvent
 from apps.core.db.writing import users_of
+from apps.core.text import canonical_json
 
 TEXT = TextDelta.type
 HTML = Html.type

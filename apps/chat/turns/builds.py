@@ -3,7 +3,6 @@
 from uuid import UUID
 
 from apps.accounts.selectors import preferences_for
-from apps.agent.model.messages import canonical_json
 from apps.builder.builds.ending import stage_of
 from apps.builder.builds.selectors import conversations_of
 from apps.builder.models import Build, Kind, State
@@ -12,6 +11,7 @@ from apps.capabilities.models import CapabilityVersion, Execution, Trigger
 from apps.capabilities.runs.execution import asked_by
 from apps.chat.models import Conversation, Message, MessageKind, Role, Turn
 from apps.chat.turns.store import position_next
+from apps.core.text import canonical_json
 
 READY = "**{name}** is ready{version}. {description}"
 WAITS = "**{name}** is built{version}, and waits for your approval: it asks to {request}. Approve it on the card above or on its page; then I test it.{beside}"

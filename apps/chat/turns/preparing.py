@@ -13,7 +13,6 @@ from django.utils import timezone
 from apps.accounts.models import Preferences
 from apps.accounts.selectors import preferences_for
 from apps.agent.model.client import OFFLINE, Usage, current_endpoint, model_for
-from apps.agent.model.messages import canonical_json
 from apps.agent.selectors import turn_tool_calls, turn_usage
 from apps.agent.turn.loop import LoopState
 from apps.chat.attachments.blocks import expanded
@@ -31,6 +30,7 @@ from apps.chat.turns.queue import opening_message
 from apps.core.db.prepared import prepared
 from apps.core.db.writing import update_all
 from apps.core.ids import parse_id
+from apps.core.text import canonical_json
 from apps.memory.notes.changes import cycle_advance
 from apps.memory.recall.block import Surfaced
 from apps.memory.recall.injection import still_shown, surface

@@ -15,7 +15,6 @@ from django.utils import timezone
 
 from apps.accounts.selectors import preferences_for
 from apps.accounts.services import preferences_update
-from apps.agent.model.messages import canonical_json
 from apps.agent.services import grant_add, toolcall_answer, toolcall_decide
 from apps.chat.attachments.blocks import references
 from apps.chat.attachments.selectors import ids_in
@@ -30,7 +29,7 @@ from apps.core.db.prepared import prepared
 from apps.core.db.writing import insert_all, update_all
 from apps.core.errors import Conflict, InvalidInput, IzzyError, NotFound
 from apps.core.ids import parse_id
-from apps.core.text import clean_text, is_yes
+from apps.core.text import canonical_json, clean_text, is_yes
 from apps.memory.capture.windows import windows_hasten
 
 MAX_MESSAGE_CHARS = 100_000

@@ -13,7 +13,7 @@ from django.db import transaction
 from django.db.models import F, QuerySet
 from django.utils import timezone
 
-from apps.agent.model.messages import canonical_json, readable_text
+from apps.agent.model.messages import readable_text
 from apps.agent.models import ToolCall
 from apps.agent.services import Reason, toolcalls_close_open
 from apps.agent.turn.events import Event, ToolResult, TurnFailed, TurnStopped
@@ -23,6 +23,7 @@ from apps.core.db.pool import in_db
 from apps.core.db.prepared import prepared, prepared_update
 from apps.core.db.writing import claim, insert_all, update_all
 from apps.core.jobs.leases import EXTEND_SECONDS, LeaseLost
+from apps.core.text import canonical_json
 
 CLOSING_WORDS: dict[Reason, str] = {
     "stopped": "(Stopped by the user.)",
