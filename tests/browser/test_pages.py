@@ -85,6 +85,20 @@ def test_a_menu_that_was_open_leaves_nothing_behind_for_the_list_that_replaces_i
     page.wait_for_timeout(200)
 
 
+def test_a_menu_stays_within_a_low_window(
+    server: Server, someone: StorageState, open_page: Callable[..., Page]
+) -> None:
+    page = open_page(server.url, state=someone, viewport={"width": 1280, "height": 330})
+    Chat(page).say("remember that the boiler was serviced in May")
+    row = page.locator(".conversation").first
+    row.hover()
+    row.get_by_role("button").first.click()
+    menu = page.locator(".menu:popover-open").bounding_box()
+    assert menu is not None
+    assert menu["y"] >= 0
+    assert menu["y"] + menu["height"] <= 330
+
+
 def test_the_drawer_opens_and_closes_on_a_phone(
     server: Server, someone: StorageState, open_page: Callable[..., Page]
 ) -> None:

@@ -4,10 +4,12 @@ const ITEM = 38; // px, as high as one is
 
 function place(menu, button) {
   const box = button.getBoundingClientRect();
-  const above = box.bottom + menu.childElementCount * ITEM + ITEM > window.innerHeight;
+  const height = menu.childElementCount * ITEM + ITEM;
+  const above = box.bottom + height > window.innerHeight;
   menu.style.right = `${Math.max(GAP, document.documentElement.clientWidth - box.right)}px`;
   menu.style.top = above ? "auto" : `${box.bottom + GAP}px`;
-  menu.style.bottom = above ? `${window.innerHeight - box.top + GAP}px` : "auto";
+  // In a low window there may be no room above either: then it begins at the top, over its button.
+  menu.style.bottom = above ? `${Math.max(GAP, window.innerHeight - Math.max(box.top - GAP, height))}px` : "auto";
 }
 
 export function startMenus() {
