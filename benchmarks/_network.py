@@ -41,6 +41,7 @@ class WebProcess:
     port: int
     folder: Path
     token: str
+    pid: int
 
     @property
     def headers(self) -> dict[str, str]:
@@ -86,7 +87,7 @@ def web_process(
             if time.monotonic() > until or process.poll() is not None:
                 raise RuntimeError(f"the server did not start:\n{log_of(folder).read_text()}")
             time.sleep(0.05)
-        yield WebProcess(port, folder, token)
+        yield WebProcess(port, folder, token, process.pid)
 
 
 @contextmanager

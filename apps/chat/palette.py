@@ -148,7 +148,7 @@ def _files(user_id: UUID, words: str, hits: list[Hit]) -> Iterator[Entry]:
     for row in rows.defer("content").order_by("path")[: EACH * 2]:
         yield Entry(
             row.path.removeprefix("/memories/"),
-            f"{reverse('memory:files')}#file-{row.pk}",
+            f"{reverse('memory:files')}?file={row.pk}",
             icon="archive",
         )
 

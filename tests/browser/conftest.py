@@ -18,7 +18,9 @@ from playwright.sync_api import (
     sync_playwright,
 )
 
+from tests.browser.model import Model
 from tests.browser.server import Server
+from tests.peers.anthropic_server import AnthropicServer
 
 CHROMIUM = os.environ.get("IZZY_TEST_CHROMIUM", "/usr/bin/chromium")
 PASSWORD = "correct horse battery"
@@ -132,3 +134,27 @@ def owner(server: Server) -> StorageState:
 def someone(server: Server) -> StorageState:
     """A user of this test's own, with no memories and no conversations."""
     return server.someone()
+
+
+@pytest.fixture(scope="session")
+def peer() -> Iterator[AnthropicServer]:
+    with AnthropicServer.in_thread() as server:
+        yield server
+
+
+@pytest.fixture
+def model(peer: AnthropicServer) -> Model:
+    """The model of `model_server`, for this test."""
+    model = Model()
+    peer.fallback = model
+    return model
+
+
+@pytest.fixture(scope="session")
+def model_server(tmp_path_factory: pytest.TempPathFactory, peer: AnthropicServer) -> Iterator[Server]:
+    """One server with a model for all tests that do not break it."""
+    settings = {"ANTHROPIC_BASE_URL": peer.url, "ANTHROPIC_API_KEY": "test-key"}
+    server = Server.prepared(tmp_path_factory.mktemp("with-model"), settings)
+    server.start()
+    yield server
+    server.stop()

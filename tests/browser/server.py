@@ -11,6 +11,7 @@ import sys
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from playwright.sync_api import StorageState
 
@@ -38,6 +39,13 @@ Preferences.objects.bulk_create(Preferences(user=user) for user in made)
 print("MADE", json.dumps([let_in(user) for user in made]))
 """
 NUMBERS = itertools.count(1, 25)
+OF_SOMEONE = """
+from importlib import import_module
+from django.conf import settings
+from apps.accounts.models import User
+session = import_module(settings.SESSION_ENGINE).SessionStore({session!r})
+user = User.objects.get(pk=session["_auth_user_id"])
+"""
 
 
 @dataclass
@@ -121,6 +129,13 @@ class Server:
             command, cwd=ROOT, env=self._environment(), text=True, capture_output=True, check=True
         )
         return done.stdout
+
+    def shell(self, state: StorageState, code: str) -> Any:
+        """Runs code with the `user` whose browser this is; what it prints as JSON after `MADE `, if anything."""
+        head = OF_SOMEONE.format(session=state["cookies"][0]["value"])
+        said = self.manage("shell", "-v", "0", "-c", head + code)
+        found = re.search(r"^MADE (.*)$", said, flags=re.MULTILINE)
+        return json.loads(found[1]) if found else None
 
     def _environment(self) -> dict[str, str]:
         clean = {

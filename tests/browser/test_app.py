@@ -1,11 +1,68 @@
-"""The server cannot be reached: the page says so, and goes on when it is back."""
+"""Izzy as an app of the browser: the page for when the server cannot be reached, and notifications of what is done."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 from playwright.sync_api import Page, StorageState, expect
 
 from tests.browser.server import Server
+
+DONE = """
+from datetime import timedelta
+from django.utils import timezone
+from apps.chat.models import Conversation, Turn
+from apps.builder.models import Build
+from apps.capabilities.catalog.versions import capability_begin
+now = timezone.now()
+talk = Conversation.objects.create(user=user, title="The long way to Porto", channel="chat")
+Turn.objects.create(user=user, conversation=talk, state="done", started_at=now - timedelta(seconds=60), ended_at=now)
+begun = capability_begin(user_id=user.pk, name="tide_table", description="Tides", input_schema={"type": "object"})
+Build.objects.create(user=user, capability=begun, name="tide_table", description="Tides", input_schema={}, state="failed", ended_at=now)
+"""
+UNSEEN = """
+Object.defineProperty(document, "hidden", { get: () => window.unseen === true });
+Object.defineProperty(document, "visibilityState", { get: () => (window.unseen ? "hidden" : "visible") });
+"""
+"""A headless browser shows every tab; `window.unseen` says that nobody looks at this one."""
+AS_ON_A_PHONE = """
+window.Notification = new Proxy(window.Notification, { construct() { throw new TypeError("Illegal constructor"); } });
+"""
+"""Where the service worker alone shows notifications."""
+SHOWN = """async () => {
+  const worker = await navigator.serviceWorker.ready;
+  return (await worker.getNotifications()).map(({ title, body, data }) => [title, body, data.url]).sort();
+}"""
+
+
+def test_what_is_done_while_nobody_looks_is_told_by_a_notification(
+    server: Server, someone: StorageState, open_page: Callable[..., Page]
+) -> None:
+    options = {"permissions": ["notifications"], "service_workers": "allow"}
+    page = open_page("about:blank", state=someone, **options)
+    page.add_init_script(UNSEEN + AS_ON_A_PHONE)
+    page.goto(f"{server.url}/settings/")
+    wanted = page.get_by_label("Tell me when a build or a long answer is done")
+    expect(wanted).not_to_be_checked()
+    page.evaluate("navigator.serviceWorker.ready.then(() => true)")
+    page.evaluate("window.unseen = true")
+    server.shell(someone, DONE)
+    with page.expect_response(re.compile(r"/news/$")):
+        page.evaluate("document.dispatchEvent(new Event('izzy:answered'))")
+    assert page.evaluate(SHOWN) == []  # nobody has asked for them
+
+    wanted.check()
+    expect(page.locator("#notify-refused")).to_be_hidden()
+    with page.expect_response("**/news/?done"):
+        page.evaluate("document.dispatchEvent(new Event('izzy:answered'))")
+    page.wait_for_function(f"({SHOWN})().then((shown) => shown.length === 2)")
+    answer, build = sorted(page.evaluate(SHOWN), key=lambda each: each[0], reverse=True)
+    assert answer[:2] == ["Izzy has answered", "The long way to Porto"]
+    assert build[:2] == ["A build is done", "tide table: failed"]
+    page.goto(server.url + answer[2])
+    expect(page.locator("#chat-title")).to_have_text("The long way to Porto")
+    page.goto(server.url + build[2])
+    expect(page.get_by_role("heading", name="tide_table")).to_be_visible()
 
 
 def test_the_offline_page_stands_in_until_the_server_is_back(

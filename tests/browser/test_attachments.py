@@ -1,5 +1,7 @@
 """Files beside a message, as a person brings them."""
 
+import json
+from base64 import b64encode
 from collections.abc import Callable
 from typing import Any
 
@@ -7,14 +9,28 @@ from playwright.sync_api import Page, StorageState, expect
 
 from tests.browser.chat import Chat
 from tests.browser.conftest import Watch
+from tests.browser.model import Model
 from tests.browser.server import Server
-from tests.chat.attached import SAID, png
+from tests.chat.attached import SAID, pdf, png
+from tests.peers.anthropic_server import reply, text
 
 DROP = """([name, type, text]) => {
   const data = new DataTransfer();
   data.items.add(new File([text], name, { type }));
   document.getElementById("message").dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true }));
 }"""
+COPY = """async (body) => {
+  const bytes = Uint8Array.from(atob(body), (each) => each.charCodeAt(0));
+  await navigator.clipboard.write([new ClipboardItem({ "image/png": new Blob([bytes], { type: "image/png" }) })]);
+}"""
+"""Puts a picture into the clipboard, as a screenshot would be."""
+DRAG = """([steps, name, type, body]) => {
+  const dataTransfer = new DataTransfer();
+  const bytes = typeof body === "number" ? new Uint8Array(body) : Uint8Array.from(atob(body), (each) => each.charCodeAt(0));
+  dataTransfer.items.add(new File([bytes], name, { type }));
+  for (const step of steps) document.getElementById("log").parentElement.dispatchEvent(new DragEvent(step, { dataTransfer, bubbles: true, cancelable: true }));
+}"""
+"""Drags a file of this content, or of so many bytes, over the messages."""
 HOSTILE = "\u202e<script>alert(1)<script>תקציר.md"
 
 
@@ -77,3 +93,64 @@ def test_files_are_brought_refused_sent_looked_at_kept_and_deleted(
     page.reload()
     expect(chat.last.locator(".bubble")).to_have_text("What are these?")
     expect(chat.last.locator(".attached li")).to_have_count(0)
+
+
+def test_what_is_pasted_and_dropped_reaches_the_model_and_what_is_too_large_does_not(
+    model: Model, model_server: Server, open_page: Callable[..., Page], watch: Watch
+) -> None:
+    watch.allowed.append("status of 404")  # a file that is gone
+    page = open_page(
+        model_server.url,
+        state=model_server.someone(),
+        permissions=["clipboard-read", "clipboard-write"],
+    )
+    chat, chips = Chat(page), page.locator(".attached-chip")
+    page.wait_for_selector("#composer[data-ready]")
+    page.evaluate(COPY, b64encode(png(320, 200)).decode())
+    chat.field.focus()
+    page.keyboard.press("Control+v")
+    expect(chips).to_contain_text("Image")
+    expect(chips).to_have_attribute("data-state", "ready")
+    letter = ["letter.pdf", "application/pdf", b64encode(pdf(2)).decode()]
+    page.evaluate(DRAG, [["dragover"], *letter])
+    expect(page.locator("#composer[data-drop]")).to_be_visible()
+    page.evaluate(DRAG, [["drop"], *letter])
+    expect(page.locator("#composer[data-drop]")).to_have_count(0)
+    expect(chips.nth(1)).to_contain_text("PDF, 2 pages")
+    page.evaluate(DRAG, [["drop"], "film.txt", "text/plain", 10_400_000])
+    expect(chips.nth(2)).to_contain_text("at most 10 MB can be attached")
+    expect(page.locator("#announcer-urgent")).to_contain_text("at most 10 MB can be attached")
+    chips.nth(2).get_by_role("button").press("Enter")
+    expect(chips).to_have_count(2)
+
+    model.add(reply(text("A heron.")))
+    chat.say("What is on them?")
+    sent = model.asked[-1]["messages"][-1]["content"]
+    [image] = [block for block in sent if block["type"] == "image"]
+    assert image["source"]["media_type"] == "image/png"
+    assert "This is page 2." in json.dumps(sent)
+    assert SAID in json.dumps(sent)
+
+    # Under /memories it is a file like any other, and stays when the attachment goes.
+    chip = chat.last.get_by_role("button", name="letter.pdf")
+    chip.click()
+    shown = page.get_by_role("dialog")
+    with page.expect_response("**/keep/") as kept:
+        shown.get_by_role("button", name="Put under /memories").click()
+    path = kept.value.json()["path"]
+    with page.expect_response("**/api/v1/attachments/*/") as gone:
+        shown.get_by_role("button", name="Delete").click()
+        page.locator("#confirm-ok").click()
+    expect(chip).to_have_count(0)
+    address = gone.value.url
+    assert page.request.get(address + "content/").status == 404
+    assert page.request.get(address + "text/").status == 404
+    model.add(reply(text("It was deleted.")))
+    chat.say("And what was in the letter?")
+    assert "(A file was attached here. It has been deleted.)" in json.dumps(model.asked[-1])
+    assert SAID not in json.dumps(model.asked[-1])
+    page.goto(f"{model_server.url}/memory/files/")
+    file = page.locator("[data-file]", has_text=path)
+    file.get_by_role("button", name="Read").click()
+    expect(page.locator(".file-text")).to_contain_text(SAID)
+    expect(page.locator("[data-file]")).to_contain_text("untrusted")

@@ -1,6 +1,7 @@
 """The chat page fed with recorded events in place of the server's websocket: what it shows, and how calmly."""
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -126,6 +127,8 @@ def test_a_tool_card_goes_from_running_with_progress_to_done(stage: Stage) -> No
     )
     expect(stage.chat.last.locator(".tool-title")).to_have_text("Searching memories")
     expect(stage.chat.last.locator(".tool-progress")).to_have_text("3 of 5 searched")
+    # Who waits for several seconds sees how long by now, beside what for.
+    expect(stage.chat.last.locator(".tool-status")).to_contain_text(re.compile(r"^\d+ s"))
     stage.play(
         record.event(
             "tool_result",

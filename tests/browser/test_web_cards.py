@@ -6,10 +6,10 @@ import pytest
 from playwright.sync_api import Page, StorageState, expect
 
 from tests.browser.chat import Chat
+from tests.browser.model import Model
 from tests.browser.recorded import Recording
 from tests.browser.server import Server
 from tests.browser.test_recorded_events import Stage, stage  # noqa: F401  a fixture
-from tests.browser.test_with_a_model import Model, model, peer  # noqa: F401  fixtures
 from tests.peers.anthropic_server import AnthropicServer, reply, tool
 from tests.peers.searxng_server import SearchServer
 
@@ -24,7 +24,7 @@ def web() -> Iterator[SearchServer]:
 @pytest.fixture(scope="module")
 def web_server(
     tmp_path_factory: pytest.TempPathFactory,
-    peer: AnthropicServer,  # noqa: F811
+    peer: AnthropicServer,
     web: SearchServer,
 ) -> Iterator[Server]:
     settings = {
@@ -46,7 +46,7 @@ def web_owner(web_server: Server) -> StorageState:
 
 @pytest.fixture
 def chat(
-    model: Model,  # noqa: F811
+    model: Model,
     web_server: Server,
     web_owner: StorageState,
     open_page: Callable[..., Page],
@@ -54,7 +54,7 @@ def chat(
     return Chat(open_page(web_server.url, state=web_owner))
 
 
-def test_pages_that_were_found_are_links(chat: Chat, model: Model, web: SearchServer) -> None:  # noqa: F811
+def test_pages_that_were_found_are_links(chat: Chat, model: Model, web: SearchServer) -> None:
     model.add(reply(tool("web_search", {"query": "growing tomatoes"})), reply("Sun and water."))
     turn = chat.say("How do tomatoes grow?")
     card = chat.tool("Searched the web", turn)
@@ -70,7 +70,7 @@ def test_pages_that_were_found_are_links(chat: Chat, model: Model, web: SearchSe
 
 def test_a_page_that_was_read_is_named_and_shown(
     chat: Chat,
-    model: Model,  # noqa: F811
+    model: Model,
     web: SearchServer,
 ) -> None:
     url = f"http://garden.test:{web.port}/article"
@@ -87,7 +87,7 @@ def test_a_page_that_was_read_is_named_and_shown(
 
 def test_a_yes_for_the_conversation_is_a_chip_that_can_be_taken_back(
     chat: Chat,
-    model: Model,  # noqa: F811
+    model: Model,
     web: SearchServer,
 ) -> None:
     article, other = (
@@ -124,7 +124,7 @@ def test_a_yes_for_the_conversation_is_a_chip_that_can_be_taken_back(
     chat.wait_for(turn, "done")
 
 
-def test_a_private_address_is_refused_in_words(chat: Chat, model: Model, web: SearchServer) -> None:  # noqa: F811
+def test_a_private_address_is_refused_in_words(chat: Chat, model: Model, web: SearchServer) -> None:
     url = f"http://127.0.0.1:{web.port}/article"
     model.add(reply(tool("open_page", {"url": url})), reply("I cannot read that."))
     turn = chat.say("Read my router's page")

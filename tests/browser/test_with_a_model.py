@@ -1,72 +1,21 @@
 """The chat page against a server that speaks the Messages API: streaming, stop, permission, questions, failures."""
 
 import re
-from collections import deque
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Page, StorageState, expect
+from playwright.sync_api import Page, expect
 
 from tests.browser.chat import Chat
+from tests.browser.model import Model
 from tests.browser.server import Server
 from tests.browser.voices import ENGINES
-from tests.peers.anthropic_server import AnthropicServer, Reply, failure, is_side_job, reply, text, tool
-
-
-@dataclass
-class Model:
-    """The model's replies in the chat, one by one; the small model's side jobs (titles) get a word."""
-
-    replies: deque[Reply] = field(default_factory=deque)
-    asked: list[dict[str, Any]] = field(default_factory=list)
-
-    def add(self, *replies: Reply) -> None:
-        self.replies.extend(replies)
-
-    def __call__(self, request: dict[str, Any]) -> Reply:
-        if is_side_job(request):
-            return reply(text("A title"))
-        self.asked.append(request)
-        return self.replies.popleft() if self.replies else reply(text("Nothing was scripted."))
-
-
-@pytest.fixture(scope="module")
-def peer() -> Iterator[AnthropicServer]:
-    with AnthropicServer.in_thread() as server:
-        yield server
+from tests.peers.anthropic_server import failure, reply, text, tool
 
 
 @pytest.fixture
-def model(peer: AnthropicServer) -> Model:
-    model = Model()
-    peer.fallback = model
-    return model
-
-
-@pytest.fixture(scope="module")
-def model_server(tmp_path_factory: pytest.TempPathFactory, peer: AnthropicServer) -> Iterator[Server]:
-    server = Server.prepared(
-        tmp_path_factory.mktemp("with-model"),
-        {"ANTHROPIC_BASE_URL": peer.url, "ANTHROPIC_API_KEY": "test-key"},
-    )
-    server.start()
-    yield server
-    server.stop()
-
-
-@pytest.fixture(scope="module")
-def model_owner(model_server: Server) -> StorageState:
-    return model_server.owner
-
-
-@pytest.fixture
-def chat(
-    model: Model, model_server: Server, model_owner: StorageState, open_page: Callable[..., Page]
-) -> Chat:
-    page = open_page(model_server.url, state=model_owner)
-    return Chat(page)
+def chat(model: Model, model_server: Server, open_page: Callable[..., Page]) -> Chat:
+    return Chat(open_page(model_server.url, state=model_server.owner))
 
 
 def test_there_is_no_offline_banner(chat: Chat) -> None:

@@ -1,22 +1,19 @@
-"""Pages by keys alone: the skip link, a focus that is seen at every stop, and every edit in place left by Escape and saved by
-Ctrl+Enter."""
+"""Pages by keys alone: skip links, a focus that is seen at every stop, every edit in place left by Escape and saved by Ctrl+Enter,
+and settings, tokens and secrets, set with Tab, Enter and letters."""
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
-from playwright.sync_api import Page, StorageState, expect
+from playwright.sync_api import Locator, Page, StorageState, expect
 
 from tests.browser.server import Server
 
 FILL = """
-from importlib import import_module
-from django.conf import settings
-from apps.accounts.models import User
+from apps.chat.models import Conversation
 from apps.memory.files.services import file_write
 from apps.memory.notes.creation import memory_create
-from apps.chat.models import Conversation
-session = import_module(settings.SESSION_ENGINE).SessionStore({session!r})
-user = User.objects.get(pk=session["_auth_user_id"])
 memory_create(user_id=user.pk, content="Bees live behind the shed")
 file_write(user_id=user.pk, path="/memories/bees.md", text="Two hives")
 Conversation.objects.create(user=user, title="About bees", channel="chat")
@@ -43,7 +40,7 @@ def tab_through(page: Page, stops: int) -> list[str]:
 def test_every_page_and_edit_works_by_keys(
     server: Server, someone: StorageState, open_page: Callable[..., Page]
 ) -> None:
-    server.manage("shell", "-v", "0", "-c", FILL.format(session=someone["cookies"][0]["value"]))
+    server.shell(someone, FILL)
     page = open_page(server.url + "/memory/browse/", state=someone)
     keys = page.keyboard
 
@@ -102,3 +99,66 @@ def test_every_page_and_edit_works_by_keys(
     keys.press("Escape")
     expect(title).to_be_hidden()
     expect(page.get_by_role("link", name="About bees").first).to_be_visible()
+
+
+MOST_STOPS = 80
+
+
+@dataclass
+class Typist:
+    """Has no mouse: gets everywhere by Tab, from the skip link to the content on."""
+
+    page: Page
+
+    def open(self, address: str) -> None:
+        self.page.goto(address)
+        self.page.keyboard.press("Tab")
+        expect(self.page.locator(".skip-link").first).to_be_focused()
+        self.page.keyboard.press("Enter")
+        expect(self.page.locator("#main")).to_be_focused()
+
+    def reach(self, wanted: Locator) -> None:
+        expect(wanted).to_be_attached()
+        for _ in range(MOST_STOPS):
+            self.page.keyboard.press("Tab")
+            if wanted.evaluate("element => element === document.activeElement"):
+                return
+        raise AssertionError(f"Tab does not lead to {wanted}")
+
+    def write(self, label: str, text: str) -> None:
+        self.reach(self.page.get_by_label(label, exact=True))
+        self.page.keyboard.press("Control+a")
+        self.page.keyboard.type(text)
+
+    def press(self, name: str, key: str = "Enter", role: Any = "button") -> None:
+        self.reach(self.page.get_by_role("main").get_by_role(role, name=name).first)
+        self.page.keyboard.press(key)
+
+
+def test_settings_tokens_and_secrets_are_set_without_a_mouse(
+    server: Server, someone: StorageState, open_page: Callable[..., Page]
+) -> None:
+    page = open_page("about:blank", state=someone)
+    hands, keys = Typist(page), page.keyboard
+
+    hands.open(f"{server.url}/settings/")
+    hands.write("What should Izzy call you?", "Al")
+    keys.press("Control+Enter")
+    expect(page.get_by_role("status").first).to_contain_text("saved")
+
+    hands.open(f"{server.url}/settings/tokens/")
+    hands.write("Name", "laptop")
+    keys.press("Enter")
+    expect(page.locator("#secret")).to_contain_text("izzy_")
+    hands.open(f"{server.url}/settings/tokens/")
+    hands.press("Revoke")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    keys.press("Tab")
+    keys.press("Enter")
+    expect(page.get_by_role("button", name="Revoke")).to_have_count(0)
+
+    hands.open(f"{server.url}/settings/secrets/")
+    hands.write("Name", "GARDEN_KEY")
+    hands.write("Value", "s3cret-value")
+    keys.press("Enter")
+    expect(page.get_by_role("main")).to_contain_text("GARDEN_KEY")

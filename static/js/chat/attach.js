@@ -55,8 +55,10 @@ export class AttachmentTray {
         break;
       }
       this.#items.push(item);
-      if (file.size > this.limit) item.error = `It has ${fileSize(file.size)}; at most ${fileSize(this.limit)} can be attached.`;
-      else this.#send(item, file);
+      if (file.size > this.limit) {
+        item.error = `It has ${fileSize(file.size)}; at most ${fileSize(this.limit)} can be attached.`;
+        this.announce(item.error, true);
+      } else this.#send(item, file);
     }
     this.#draw();
     this.changed();

@@ -181,6 +181,7 @@ export class ChatPage {
 
   #onSnapshot(frame) {
     if (frame.conversation !== (this.wanted ?? this.state.conversation)) return;
+    if (!this.wanted && isShown(this.state, frame)) return; // the reader stays where they are
     this.wanted = null;
     this.#showSnapshot(frame);
   }
@@ -406,6 +407,12 @@ export class ChatPage {
     const conversation = link.closest("[data-conversation-row]")?.dataset.conversationRow ?? null;
     this.open(conversation, { message: conversation && messageOf(link.hash) });
   }
+}
+
+/** Whether a snapshot has nothing that the page does not show, as of one in which nothing ever happened: it was brought in. */
+function isShown(state, { conversation, seq, messages }) {
+  const last = messages.at(-1)?.id;
+  return state.loaded && state.conversation === conversation && state.seq === seq && last !== undefined && turnWith(state, last) === state.turns.at(-1);
 }
 
 /** Only on the chat page itself; tests build a ChatPage around a socket of their own. */

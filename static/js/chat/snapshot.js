@@ -9,6 +9,7 @@ const OWN_SPEAKERS = new Set(["user", "assistant"]);
 export function fromSnapshot(snapshot) {
   const state = emptyState(snapshot.conversation);
   state.seq = snapshot.seq;
+  state.loaded = true;
   state.title = snapshot.title ?? "";
   state.useMemory = snapshot.use_memory ?? true;
   state.archived = snapshot.archived ?? false;

@@ -11,7 +11,7 @@ import { parsed } from "./format.js";
  */
 
 export function emptyState(conversation = null) {
-  return { conversation, title: "", seq: 0, useMemory: true, archived: false, model: "", instructions: false, turns: [], removed: [], summary: null };
+  return { conversation, title: "", seq: 0, loaded: false, useMemory: true, archived: false, model: "", instructions: false, turns: [], removed: [], summary: null };
 }
 
 export function newTurn({ key, id = null, state = "queued", user = null, clientId = null }) {

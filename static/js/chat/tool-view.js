@@ -9,6 +9,7 @@ import { foundParts } from "./found.js";
 import { failedRunOf, notRun, ownDoing } from "./not-run.js";
 import { webParts } from "./web.js";
 import { askCard } from "./ask-cards.js";
+import { elapsed } from "./elapsed.js";
 import { MemoryCard } from "./memory-card.js";
 
 export class ToolView {
@@ -16,6 +17,7 @@ export class ToolView {
   #shown = "";
   #ask = null;
   #note = null;
+  #since = null; // when this page first saw it run
 
   constructor(actions) {
     this.actions = actions;
@@ -72,7 +74,8 @@ export class ToolView {
     this.title.textContent = words.title;
     this.detail.textContent = words.detail || shorten(noteOf(call)?.gone ? this.actions.noteText(noteOf(call).item.id) : "");
     this.icon.replaceChildren(icon(words.icon));
-    this.status.replaceChildren(...statusOf(call, pendingText(call, this.actions)));
+    if (call.state === "running") this.#since ??= Date.now();
+    this.status.replaceChildren(...statusOf(call, pendingText(call, this.actions), this.#since));
   }
 
   /** What a lasting yes of the user covered, and what they answered to a question. */
@@ -155,9 +158,9 @@ function pendingText(call, { isConnected }) {
   return call.state === "asking" && call.answer !== null ? sendingText(isConnected()) : "";
 }
 
-function statusOf(call, pending) {
+function statusOf(call, pending, since) {
   if (pending) return [h("span", {}, pending)];
-  if (call.state === "running") return [h("span", { class: "spinner", "aria-hidden": "true" }), h("span", { class: "visually-hidden" }, "running")];
+  if (call.state === "running") return [elapsed("", since), h("span", { class: "spinner", "aria-hidden": "true" }), h("span", { class: "visually-hidden" }, "running")];
   if (call.state === "asking") return [h("span", { class: "badge badge-warn" }, "waits for you")];
   if (call.state === "open") return [h("span", { class: "faint" }, "next")];
   if (ownDoing(call)) return [h("span", {}, ownDoing(call))];

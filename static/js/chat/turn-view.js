@@ -6,6 +6,7 @@ import { sentencesOf } from "../voice/sentences.js";
 import { voiceSettings } from "../voice/settings.js";
 import { readAloudButton } from "../voice/speaker.js";
 import { BuildView } from "./build-view.js";
+import { elapsed } from "./elapsed.js";
 import { moment, sendingText, usageText } from "./format.js";
 import { summedUp } from "./summed-up.js";
 import { SurfacedView } from "./surfaced.js";
@@ -15,7 +16,6 @@ import { versionSwitch } from "./versions.js";
 
 const LONG_CHARS = 1500;
 const LONG_LINES = 25;
-const SILENT_SECONDS = 4;
 const ENDED = new Set(["done", "stopped", "failed", "interrupted"]);
 
 export class TurnView {
@@ -141,16 +141,8 @@ export class TurnView {
 
   /** A wait of several seconds says what it waits for, and how long by now. */
   #untilHeard(last) {
-    const element = h("span", { "aria-hidden": "true" });
     const words = this.turn.state === "queued" ? this.#beforeIt() : this.turn.summing ? "Summing up the earlier part of this conversation" : last?.type === "tool" ? "The model reads what came of it" : "Waiting for the model";
-    const since = Date.now();
-    const tick = () => {
-      const passed = Math.round((Date.now() - since) / 1000);
-      if (passed >= SILENT_SECONDS) element.textContent = `${words}, ${passed} s`;
-      setTimeout(() => element.isConnected && tick(), 1000);
-    };
-    tick();
-    return element;
+    return elapsed(words);
   }
 
   /** Counts down to the next try. */

@@ -1,0 +1,102 @@
+"""What one chooses among memories: which of two that contradict each other holds, a year of the timeline, a part of the graph."""
+
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, StorageState, expect
+
+from tests.browser.server import Server
+
+FILL = """
+import json
+from datetime import datetime, timezone
+from apps.chat.conversations.ingest import messages_ingest
+from apps.chat.models import Conversation, Message
+from apps.memory.files.services import file_write
+from apps.memory.models import Memory, Origin, Trust
+from apps.memory.notes.changes import memory_update
+from apps.memory.notes.creation import memory_bulk_create, memory_create
+from apps.memory.notes.joining import edge_create
+from apps.memory.notes.revisions import Change
+
+def note(content, change=None, **fields):
+    return memory_create(user_id=user.pk, content=content, **({"change": change} if change else {}), **fields)
+
+words = [{"role": "user", "content": f"Message number {number} about bees", "external_id": str(number)} for number in range(90)]
+place = messages_ingest(user_id=user.pk, session="s", channel="mail", messages=words, extract=False).conversation_id
+Conversation.objects.for_user(user).filter(pk=place).update(channel="chat", session="", title="On bees")
+first = Message.objects.for_user(user).filter(conversation=place).order_by("position").first()
+hives = note("Bees live behind the shed", Change(actor=Origin.USER, trust=Trust.USER, conversation_id=place, message_id=first.pk), tags=["bees"], kind="fact")
+memory_update(user_id=user.pk, memory_id=hives.pk, content="Bees live behind the old barn")
+file_write(user_id=user.pk, path="/memories/bees.md", text="Bees live behind the old barn")
+page = Change(actor=Origin.ASSISTANT, trust=Trust.UNTRUSTED)
+said = note("Bees sleep in winter, says a page", page)
+memory_bulk_create(user_id=user.pk, drafts=[{"content": f"Honey jar number {number} weighs {number} grams", "category": "pantry"} for number in range(1, 62)])
+old = note("The first hive was a present", valid_from=datetime(2019, 5, 4, tzinfo=timezone.utc))
+pairs = [(f"The queen of hive {name} is {age}", f"The queen of hive {name} is {age + 1}") for name, age in (("A", 2), ("B", 4), ("C", 6))]
+for one, other in pairs:
+    edge_create(user_id=user.pk, source_id=note(one).pk, target_id=note(other).pk, relation="contradicts")
+for number, jar in enumerate(Memory.objects.for_user(user).filter(category="pantry")):
+    edge_create(user_id=user.pk, source_id=hives.pk if number < 30 else old.pk, target_id=jar.pk, relation="extends")
+print("MADE", json.dumps({"hives": str(hives.pk), "said": str(said.pk), "old": str(old.pk)}))
+"""
+
+
+@pytest.fixture(scope="module")
+def keeper(server: Server) -> tuple[StorageState, dict[str, str]]:
+    """Somebody who keeps bees, of whom much is known."""
+    state = server.someone()
+    return state, server.shell(state, FILL)
+
+
+Keeper = tuple[StorageState, dict[str, str]]
+
+
+def test_contradictions_are_settled_by_keys(
+    server: Server, keeper: Keeper, open_page: Callable[..., Page]
+) -> None:
+    page = open_page(f"{server.url}/memory/", state=keeper[0])
+    page.get_by_role("link", name=re.compile(r"^3\s*contradictions to settle")).click()
+    cards = page.locator("[data-review]")
+    expect(cards).to_have_count(3)
+    expect(cards.first.locator(".against-facts").first).to_contain_text("your words")
+    kept = []
+    page.wait_for_load_state()  # keys are heard from then on
+    page.keyboard.press("j")
+    for key, place in (("1", 0), ("2", 1), ("b", 0)):
+        expect(cards.first).to_be_focused()
+        kept.append(cards.first.locator(".note-text").nth(place).inner_text())
+        left = cards.count() - 1
+        page.keyboard.press(key)
+        expect(cards).to_have_count(left)
+    expect(page.get_by_text("Both are kept as true.")).to_be_visible()
+    page.goto(f"{server.url}/memory/browse/?q=queen")
+    expect(page.locator(".note")).to_have_count(4)
+    for text in kept:
+        expect(page.locator(".note-text", has_text=text)).to_have_count(1)
+
+
+def test_years_of_the_timeline_and_parts_of_the_picture_are_chosen(
+    server: Server, keeper: Keeper, open_page: Callable[..., Page]
+) -> None:
+    page = open_page(f"{server.url}/memory/timeline/", state=keeper[0])
+    page.get_by_label("Year").select_option("2019")
+    expect(page.get_by_role("heading", name="May 2019")).to_be_visible()
+    expect(page.locator("#timeline")).to_contain_text("The first hive was a present")
+
+    page.goto(f"{server.url}/memory/graph/")
+    dots = page.locator(".graph >> nth=0").locator(".graph-dot")
+    expect(dots).to_have_count(48)
+    page.get_by_role("link", name="Show more").click()
+    expect(dots).to_have_count(69)
+    whole = page.locator(".graph >> nth=0").get_attribute("viewBox")
+    page.get_by_role("button", name="Zoom in (plus key)").click()
+    assert page.locator(".graph >> nth=0").get_attribute("viewBox") != whole
+    page.keyboard.press("0")
+    assert page.locator(".graph >> nth=0").get_attribute("viewBox") == whole
+    dots.first.focus()
+    expect(page.locator(".graph-now")).to_have_text(dots.first.get_attribute("aria-label") or "?")
+    page.locator(".graph-filters [name=kind]").select_option("fact")
+    page.locator(".graph-filters").get_by_role("button", name="Show").click()
+    expect(page.get_by_role("heading", name="Nothing found")).to_be_visible()
