@@ -1,8 +1,9 @@
 """Invented people, what an assistant knows of them, what they say to it, and what should come to mind then.
 
-The people stand in `people/`, in two halves that were written apart, without sight of the program or of each other. The first
-half is there for tuning; the other is asked once and counts. The occasions beside them are what a model gave, one note at a
-time, to a prompt that asks what `apps/memory/prompts/occasions.md` asks, in other words; it saw no message.
+The people stand in `people/`, in sets that were written apart, without sight of the program or of each other. Two serve for
+tuning, where a person that is judged is left out; the third, the unseen one, is asked once and counts. The occasions beside
+them are what a model gave, one note at a time, to a prompt that asks what `apps/memory/prompts/occasions.md` asks, in other
+words; it saw no message.
 """
 
 import json
@@ -20,6 +21,7 @@ from benchmarks._scratch import make_user
 
 FOLDER = Path(__file__).parent / "people"
 HALVES = ("tuning", "held_back")
+UNSEEN = "unseen"
 KINDS = ("direct", "paraphrased", "oblique", "follow-up", "idle")
 
 
@@ -55,7 +57,7 @@ class Person:
 
 
 def people(half: str) -> list[Person]:
-    """The people of a half."""
+    """The people of a half, or of another set."""
     given = json.loads((FOLDER / f"{half}.json").read_text(encoding="utf-8"))["people"]
     occasions = json.loads((FOLDER / f"{half}_occasions.json").read_text(encoding="utf-8"))
     return [_person(one, occasions[one["key"]]) for one in given]

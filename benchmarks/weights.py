@@ -1,6 +1,6 @@
-"""Fits the weights of proactive recall to the people for tuning, one person left out at a time, and says how good they are.
+"""Fits the weights of proactive recall to the people of both halves, one person left out at a time, and says how good they are.
 
-What is said to the people's assistants and what is wanted then stands in `people/tuning.json`; beside it stand the messages of
+What is said to the people's assistants and what is wanted then stands in `people/`; beside it stand the messages of
 `apps/search/proactive/messages/en.json` that concern nobody, each said to one of the people. The conditional likelihood of what is
 wanted is made as large as can be, where "nothing" is one of the choices. Notes have the occasions made by rule and those of a
 model, in turn; with `--encoder` there is an encoder beside the bundled vectors. The weights in use stand in
@@ -46,7 +46,7 @@ from benchmarks.report import Report
 FOLDS = 5
 RIDGE = 0.5
 STEPS, PACE = 900, 0.05
-IDLE_MASS = 80
+IDLE_MASS = 160
 """The messages that concern nobody count together like so many of the people's."""
 THRESHOLDS = tuple(round(-2 + 0.2 * step, 1) for step in range(11))
 
@@ -96,10 +96,10 @@ def run(options: dict[str, Any]) -> Report:
 
 
 def _choices(given: bool) -> list[Choice]:
-    """The choices of all people for tuning, by the occasions `given` by a model or those made by rule."""
+    """The choices of all people, by the occasions `given` by a model or those made by rule."""
     found = []
     with scratch_database():
-        known = [person for person in people(HALVES[0]) if person.language == "en"]
+        known = [one for half in HALVES for one in people(half) if one.language == "en"]
         holders = [holder_of(person, "fit", given) for person in known]
         if encoder_name():
             side_fill(encoder_name())

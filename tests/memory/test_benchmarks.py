@@ -43,7 +43,9 @@ def test_what_comes_up_unasked_is_measured_beside_a_plain_threshold() -> None:
     assert own["direct"]["came up %"] == 100
     assert own["all"]["came up %"] > plain["all"]["came up %"]
     assert {"tuning, occasions a model's: de", "tuning, occasions by rule: fr"} <= tables.keys()
-    assert figures["aims"] == {}  # which are about the other half
+    assert figures["aims"][
+        "tuning, occasions by rule: at least 97 % of what direct messages want comes up"
+    ]
     assert any("missed" in note for note in figures["notes"])
     assert not Memory.everything.exists()
 
