@@ -4,7 +4,7 @@ What is said to the people's assistants and what is wanted then stands in `peopl
 `apps/search/proactive/messages/en.json` that concern nobody, each said to one of the people. The conditional likelihood of what is
 wanted is made as large as can be, where "nothing" is one of the choices. Notes have the occasions made by rule and those of a
 model, in turn; with `--encoder` there is an encoder beside the bundled vectors. The weights in use stand in
-`apps/search/proactive/recall.py`: those of the last rows, rounded, with the threshold that keeps idle messages quiet.
+`apps/search/proactive/odds.py`: those of the last rows, rounded, with the threshold that keeps idle messages quiet.
 """
 
 from argparse import ArgumentParser
@@ -27,16 +27,16 @@ from apps.search.proactive.contextual_query import (
     example_messages,
     lesson_of,
 )
-from apps.search.proactive.recall import (
+from apps.search.proactive.odds import (
     AGAINST,
     ENCODER,
     EVIDENCE,
-    STATIC,
+    SIMILAR,
     Observed,
     Weights,
-    observe,
     scores_of,
 )
+from apps.search.proactive.recall import observe
 from apps.search.spaces import encoder_name
 from benchmarks import _ollama
 from benchmarks._people import HALVES, KINDS, Holder, Person, Said, holder_of, people
@@ -72,7 +72,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(options: dict[str, Any]) -> Report:
     with _ollama.encoder_for(options):
         report = Report("weights", settings={"embedder": settings.IZZY_EMBEDDER})
-        in_use = ENCODER if options["encoder"] else STATIC
+        in_use = ENCODER if options["encoder"] else SIMILAR
         choices = {given: _choices(given) for given in (False, True)}
     everything = [*choices[False], *choices[True]]
     table = report.section("Weights", ["without", *EVIDENCE, *AGAINST])

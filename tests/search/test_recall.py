@@ -5,7 +5,8 @@ import pytest
 from apps.accounts.models import User
 from apps.search.documents import Hit, Scope, Source
 from apps.search.filling import sweep_vectors
-from apps.search.proactive.recall import EVIDENCE, recall
+from apps.search.proactive.odds import EVIDENCE
+from apps.search.proactive.recall import recall
 from tests.peers.ollama_server import OllamaPeer
 
 from .conftest import save, say

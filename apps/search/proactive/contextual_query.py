@@ -50,6 +50,8 @@ TIME_SHARE = 0.2
 then."""
 REPLY_SHARE = 0.5
 """Maximum weight of what came right before, mostly the assistant's, as a share of what the user said earlier."""
+EARLIER = 0.5
+"""Weight of how the user's message before sounds, beside how the newest does."""
 VAGUE = 0.5
 """A question whose content words come to less than this leans on the talk, unless it names numbers or asks the
 assistant about itself."""
@@ -65,11 +67,12 @@ class ContextualQuery:
     """Text searched for in the talk's stead, and the clauses of the newest message where that stands for itself.
 
     `words` says how much each word of `text` counts each time it stands there, 0..1, and `content` how much it says beside.
-    `lean` is how much of the talk before it takes in, 0..1.
+    `lean` is how much of the talk before it takes in, 0..1; `before` is what the user said there, where it does.
     """
 
     text: str = ""
     newest: str = ""
+    before: str = ""
     words: Mapping[str, float] = field(default_factory=dict)
     content: Mapping[str, float] = field(default_factory=dict)
     lean: float = 0.0
@@ -83,6 +86,15 @@ class ContextualQuery:
             for each in self.clauses
         ]
         return [(self.text, self.words), *parts]
+
+    @property
+    def concern(self) -> float:
+        """`Lesson.concern` of the newest message, and as far as it leans on what the user said before, of that: "and in Latin?"
+        concerns nobody where that did not."""
+        sounds = whole_lesson().concern(self.newest)
+        return (
+            sounds + EARLIER * self.lean * whole_lesson().concern(self.before) if self.before else sounds
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +113,13 @@ def contextual_query(talk: Sequence[str], languages: Collection[str]) -> Context
     """The query for the newest of some messages (oldest first, three at most count), which are written in `languages`."""
     newest = _message(talk[-1], languages)
     lean = _leaning(newest) if len(talk) > 1 else 0.0
-    parts = [(newest, 1.0)]
+    parts, earlier = [(newest, 1.0)], ""
     if lean:
         before = [_message(text, languages) for text in talk[-3:-1]]
         reply, share = before[-1], REPLY_SHARE
         if len(before) > 1:  # a long answer counts no more than what it answers
             parts.append((before[0], lean))
+            earlier = before[0].text
             share *= min(1.0, before[0].substance / max(reply.substance, 1e-6))
         parts.append((reply, lean * share))
     words: dict[str, float] = {}
@@ -118,7 +131,8 @@ def contextual_query(talk: Sequence[str], languages: Collection[str]) -> Context
     times = Counter(word for message, _ in parts for word in message.words)
     words = {word: weight / times[word] for word, weight in words.items()}
     text = "\n".join(message.text for message, _ in reversed(parts))
-    return ContextualQuery(text, newest.text, words, content, lean, () if lean else _clauses(newest))
+    clauses = () if lean else _clauses(newest)
+    return ContextualQuery(text, newest.text, earlier, words, content, lean, clauses)
 
 
 def _clauses(message: _Message) -> tuple[str, ...]:

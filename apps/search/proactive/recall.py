@@ -5,15 +5,13 @@ all: the log-odds of what speaks for it, against those of a message that nothing
 
 For a document speak: how far its cosine with the message, or with one clause of it, stands out of what chance would give
 (standard deviations above the best of as many bells, sqrt(2 ln n) for n documents; of few, the calibration of the space says what
-chance is), in the bundled vectors and in the encoder's; the share of what the message tells that it says in the same words;
-and both again for the occasions on which it matters. For nothing speak: that the message does not sound as if its answer
-depended on the user (`concern`), and that it stands for itself although a talk went before.
-
-The weights are fitted by `manage.py benchmark calibrate` to one half of the labelled people of `benchmarks/people/` and to the
-messages of `messages/`: the conditional likelihood of what is wanted, where "nothing" is one of the choices. They are fitted
-twice, with and without an encoder.
+chance is), in the bundled vectors and in the encoder's; the share of what the message tells that it says in the same words or,
+where there is a table of words, in similar ones; and both again for the occasions on which it matters. For nothing speak: that
+the message does not sound as if its answer depended on the user (`concern`), and that it stands for itself although a talk went
+before. What each weighs stands in `odds.py`.
 """
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,7 +25,7 @@ from numpy.typing import NDArray
 from apps.core.db.writing import once
 from apps.core.metrics.base import histogram
 from apps.core.traces import traced
-from apps.search.backends import Head, backend
+from apps.search.backends import Head, Row, backend
 from apps.search.causes import explained
 from apps.search.documents import Causes, Hit, Scope
 from apps.search.embedders.base import Matrix, QueryWeights
@@ -40,8 +38,22 @@ from apps.search.proactive.contextual_query import (
     ContextualQuery,
     contextual_query,
     encoder_concern,
-    whole_lesson,
 )
+from apps.search.proactive.odds import (
+    ENCODED,
+    ENCODED_OCCASION,
+    ENCODER,
+    EVIDENCE,
+    MEANING,
+    OCCASION,
+    OCCASION_WORDS,
+    SIMILAR,
+    STATIC,
+    WORDS,
+    Observed,
+    scores_of,
+)
+from apps.search.proactive.word_table import WordTable, word_table
 from apps.search.ranking.relevance import Found, Scale, best_places, hits_for
 from apps.search.ranking.signals import allowed_rows
 from apps.search.spaces import Use, base_query, side_lesson, side_vectors
@@ -69,47 +81,6 @@ LEAST, MOST, MOST_OCCASION = -2.5, 2.5, 3.0
 ALL_WORDS, TELLING = 0.8, 0.7
 """A document that has so much of what the message tells, where that is enough to tell something, is about it whatever its
 vector says."""
-
-EVIDENCE = ("meaning", "words", "occasion", "occasion_words", "encoder", "encoder_occasion")
-"""Names of what speaks for a document, and the parts of a hit."""
-MEANING, WORDS, OCCASION, OCCASION_WORDS, ENCODED, ENCODED_OCCASION = range(len(EVIDENCE))
-AGAINST = ("nothing", "lean", "concern", "encoder_concern")
-"""Names of what speaks for nothing at all: always, of a message that leans on its talk, of one that concerns the user."""
-
-
-@dataclass(frozen=True, slots=True)
-class Weights:
-    """Log-odds for each standard deviation, or for all of a message's words; `threshold` is that of a note to bring up."""
-
-    evidence: tuple[float, ...]
-    against: tuple[float, ...]
-    threshold: float
-
-
-STATIC = Weights((1.1, 3.5, 0.6, 1.4, 0.0, 0.0), (0.9, -2.4, -5.0, 0.0), -0.6)
-ENCODER = Weights((0.0, 3.6, 0.0, 1.5, 1.25, 1.1), (0.95, -2.7, -3.4, -2.1), -1.1)
-RIVALRY = 1.5
-"""How much a better one weighs against a document, beside nothing at all."""
-STEEPNESS = 2.0
-"""How fast a score rises with the odds: so that a note of importance 5 needs about half of those of one of importance 3."""
-ABOUT = 0.45
-"""The score of a document at the threshold; below it is noise."""
-
-
-@dataclass(frozen=True, slots=True)
-class Observed:
-    """The evidence for the best documents, (documents, EVIDENCE), and for nothing at all, (AGAINST,).
-
-    `passages` are their ids, `free` says which of them the scope does not exclude; `occasions` are the nearest of each.
-    """
-
-    evidence: Floats
-    against: Floats
-    passages: Rows
-    free: Sequence[bool]
-    occasions: tuple[str, ...]
-    weights: Weights
-
 
 SECONDS = histogram("izzy_recall_seconds", "Time to find what comes up for a message unasked.")
 
@@ -157,18 +128,6 @@ def recall(
     return explained(talk[-1], known) if explain else known
 
 
-def scores_of(seen: Observed) -> NDArray[np.float64]:
-    """The score of each document: its odds against nothing at all and against the best, brought to 0..1."""
-    total = seen.evidence.astype(np.float64) @ np.asarray(seen.weights.evidence)
-    nothing = float(seen.against.astype(np.float64) @ np.asarray(seen.weights.against))
-    best = float(total.max())
-    # The better one is no rival of itself.
-    ahead = np.exp(np.clip(best - nothing, -30, 30)) - np.exp(np.clip(total - nothing, -30, 30))
-    odds = total - nothing - np.log1p(RIVALRY * ahead)
-    above = STEEPNESS * (odds - seen.weights.threshold)
-    return np.asarray(1 / (1 + np.exp(math.log(1 / ABOUT - 1) - above)))
-
-
 def observe(user_id: UUID, talk: Sequence[str], scope: Scope) -> Observed | None:
     """The evidence for the documents within a scope; None where there is nothing to look for or in."""
     head = backend.head(user_id)
@@ -191,26 +150,30 @@ def observe(user_id: UUID, talk: Sequence[str], scope: Scope) -> Observed | None
         _add_likeness(evidence, rows, question, among)
         _add_words(evidence, rows, question, within)
         phrases = _add_occasions(evidence, documents, occasions, question)
-        weights = ENCODER if side is not None and rows.side is not None else STATIC
+        encoded = side is not None and rows.side is not None
+        weights = ENCODER if encoded else SIMILAR if question.table is not None else STATIC
         total = evidence @ np.asarray(weights.evidence, dtype=np.float32)
         best = best_places(total, documents, RIVALS)
-        excluded = {uuid_hash(one.bytes) for one in scope.exclude_ids}
-        found = documents[best].tolist()
-        return Observed(
-            evidence[best],
-            question.against,
-            rows.ids[within[best]],
-            [document not in excluded for document in found],
-            tuple(phrases.get(document, "") for document in found),
-            weights,
-        )
+        found, passages = documents[best].tolist(), rows.ids[within[best]]
+    evidence = evidence[best]
+    if weights is SIMILAR:
+        _add_similar(evidence, user_id, passages, [phrases.get(one, []) for one in found], question)
+    excluded = {uuid_hash(one.bytes) for one in scope.exclude_ids}
+    return Observed(
+        evidence,
+        question.against,
+        passages,
+        [document not in excluded for document in found],
+        tuple(next(iter(phrases.get(document, [])), "") for document in found),
+        weights,
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class _Question:
     """A message as it is looked for: the whole and its clauses in both spaces, a row each; None where a space cannot tell.
 
-    `against` is what speaks for nothing at all, (AGAINST,).
+    `against` is what speaks for nothing at all, (AGAINST,); `table` has the message's words, where there is one.
     """
 
     head: Head
@@ -219,6 +182,7 @@ class _Question:
     base: Matrix | None
     side: Matrix | None
     against: Floats
+    table: WordTable | None
 
 
 def _question(head: Head, talk: Sequence[str]) -> _Question | None:
@@ -238,11 +202,13 @@ def _question(head: Head, talk: Sequence[str]) -> _Question | None:
         base = np.stack([one for one in vectors if one is not None]) if vectors[0] is not None else None
     # The newest message last: where it leans on the talk it is not among them by itself.
     side = side_vectors(head.side, [*(text for text, _ in queries), query.newest], Use.QUERY)
-    sounds = whole_lesson().concern(query.newest)
+    sounds = query.concern
     encoded = None if side is None else encoder_concern(side_lesson(head.side), side[-1])
     against = [1.0, query.lean, sounds, sounds if encoded is None else encoded]
     beside = None if side is None else side[:-1]
-    return _Question(head, languages, query, base, beside, np.array(against, dtype=np.float32))
+    tables = [word_table(language) for language in languages]
+    table = next((one for one in tables if one is not None and one.knows(query.content)), None)
+    return _Question(head, languages, query, base, beside, np.array(against, dtype=np.float32), table)
 
 
 def _add_likeness(evidence: Floats, rows: UserRows, question: _Question, among: Mask) -> None:
@@ -308,10 +274,42 @@ def _add_words(evidence: Floats, rows: UserRows, question: _Question, within: Ro
         evidence[:, MEANING] = LEAST + (MOST - LEAST) * np.sqrt(evidence[:, WORDS])
 
 
+def _add_similar(
+    evidence: Floats,
+    user_id: UUID,
+    passages: Rows,
+    phrases: Sequence[Sequence[str]],
+    question: _Question,
+) -> None:
+    """Fill in the share of what the message tells that the best documents, and the best of their occasions, say in similar words.
+
+    Of these few alone: their texts are read for it.
+    """
+    if question.table is None:
+        return
+    known = backend.rows_fetch(user_id, passages.tolist())
+    texts = [_words_of(known.get(passage)) for passage in passages.tolist()]
+    every = list(dict.fromkeys(chain(texts, *phrases)))
+    shares = question.table.shares(question.query.content, every)
+    share_of = dict(zip(every, shares.tolist(), strict=True))
+    said = [share_of[text] for text in texts]
+    evidence[:, WORDS] = np.maximum(evidence[:, WORDS], said)
+    told = [max((share_of[phrase] for phrase in own), default=0.0) for own in phrases]
+    evidence[:, OCCASION_WORDS] = told
+
+
+def _words_of(row: Row | None) -> str:
+    """What a passage says, its labels included."""
+    if row is None:
+        return ""
+    labels = json.loads(row.labels) if row.labels else []
+    return " ".join([row.text, *(words for _, words, _ in labels)])
+
+
 def _add_occasions(
     evidence: Floats, documents: Hashes, found: Nearest, question: _Question
-) -> dict[int, str]:
-    """Fill in what occasions say for their documents, given that of each row; returns the nearest of each."""
+) -> dict[int, list[str]]:
+    """Fill in what occasions say for their documents, given that of each row; returns those of each, the nearest first."""
     evidence[:, OCCASION] = evidence[:, ENCODED_OCCASION] = LEAST
     if not found.phrases:
         return {}
@@ -324,17 +322,15 @@ def _add_occasions(
     np.maximum.at(spoken[:, OCCASION], which, near)
     np.maximum.at(spoken[:, ENCODED_OCCASION], which, far)
     texts: dict[int, list[str]] = {}
-    nearest_of: dict[int, str] = {}
     for place in np.argsort(-np.maximum(near, far), kind="stable").tolist():
         phrase = found.phrases[place]
         texts.setdefault(phrase.document, []).append(phrase.text)
-        nearest_of.setdefault(phrase.document, phrase.text)
     shared = _words_of_occasions(texts, question)
     spoken[:, OCCASION_WORDS] = [shared.get(document, 0.0) for document in known.tolist()]
     rows, places = rows_among(documents, known)
     for kind in (OCCASION, ENCODED_OCCASION, OCCASION_WORDS):
         evidence[rows, kind] = spoken[places, kind]
-    return nearest_of
+    return texts
 
 
 def _words_of_occasions(texts: Mapping[int, Sequence[str]], question: _Question) -> dict[int, float]:

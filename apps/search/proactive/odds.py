@@ -1,0 +1,69 @@
+"""What speaks for the documents that might come up and for nothing at all, and the score that their odds make.
+
+The weights are fitted by `manage.py benchmark weights` to the labelled people of `benchmarks/people/` and to the messages of
+`messages/`: the conditional likelihood of what is wanted, where "nothing" is one of the choices. They are fitted apart with an
+encoder, with a table of words alone, and with neither.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float32]
+Rows = NDArray[np.int64]
+
+EVIDENCE = ("meaning", "words", "occasion", "occasion_words", "encoder", "encoder_occasion")
+"""Names of what speaks for a document, and the parts of a hit."""
+MEANING, WORDS, OCCASION, OCCASION_WORDS, ENCODED, ENCODED_OCCASION = range(len(EVIDENCE))
+AGAINST = ("nothing", "lean", "concern", "encoder_concern")
+"""Names of what speaks for nothing at all: always, of a message that leans on its talk, of one that concerns the user."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Log-odds for each standard deviation, or for all of a message's words; `threshold` is that of a note to bring up."""
+
+    evidence: tuple[float, ...]
+    against: tuple[float, ...]
+    threshold: float
+
+
+STATIC = Weights((1.1, 3.5, 0.6, 1.4, 0.0, 0.0), (0.9, -2.4, -5.0, 0.0), -0.6)
+SIMILAR = Weights((0.8, 6.2, 0.7, 2.6, 0.0, 0.0), (2.2, -2.5, -4.7, 0.0), -0.9)
+ENCODER = Weights((0.0, 3.6, 0.0, 1.5, 1.25, 1.1), (0.95, -2.7, -3.4, -2.1), -1.1)
+RIVALRY = 1.5
+"""How much a better one weighs against a document, beside nothing at all."""
+STEEPNESS = 2.0
+"""How fast a score rises with the odds: so that a note of importance 5 needs about half of those of one of importance 3."""
+ABOUT = 0.45
+"""The score of a document at the threshold; below it is noise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """The evidence for the best documents, (documents, EVIDENCE), and for nothing at all, (AGAINST,).
+
+    `passages` are their ids, `free` says which of them the scope does not exclude; `occasions` are the nearest of each.
+    """
+
+    evidence: Floats
+    against: Floats
+    passages: Rows
+    free: Sequence[bool]
+    occasions: tuple[str, ...]
+    weights: Weights
+
+
+def scores_of(seen: Observed) -> NDArray[np.float64]:
+    """The score of each document: its odds against nothing at all and against the best, brought to 0..1."""
+    total = seen.evidence.astype(np.float64) @ np.asarray(seen.weights.evidence)
+    nothing = float(seen.against.astype(np.float64) @ np.asarray(seen.weights.against))
+    best = float(total.max())
+    # The better one is no rival of itself.
+    ahead = np.exp(np.clip(best - nothing, -30, 30)) - np.exp(np.clip(total - nothing, -30, 30))
+    odds = total - nothing - np.log1p(RIVALRY * ahead)
+    above = STEEPNESS * (odds - seen.weights.threshold)
+    return np.asarray(1 / (1 + np.exp(math.log(1 / ABOUT - 1) - above)))

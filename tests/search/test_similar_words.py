@@ -1,0 +1,85 @@
+"""Words are compared one by one: a text that says what a message tells in other words has its share of it."""
+
+import numpy as np
+import pytest
+
+from apps.accounts.models import User
+from apps.search.proactive.contextual_query import contextual_query
+from apps.search.proactive.word_table import WordTable, word_table
+
+from .conftest import save
+from .test_recall import up
+
+
+@pytest.fixture
+def table() -> WordTable:
+    found = word_table("en")
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("word", "near", "far"),
+    [
+        ("physician", "an appointment with my doctor", "a password for the router"),
+        ("aspirin", "painkillers for a headache", "planting tulips"),
+        ("kitten", "taking the cat to the vet", "the tax return"),
+        ("mum", "calling my mother", "a new tyre"),
+    ],
+)
+def test_a_word_is_nearer_to_one_of_its_matter(table: WordTable, word: str, near: str, far: str) -> None:
+    likely, unlikely = table.shares({word: 1.0}, [near, far])
+    assert likely > 0.15
+    assert unlikely < likely / 2
+
+
+def test_the_same_words_are_all_that_a_message_tells(table: WordTable) -> None:
+    content = {"dentist": 0.8, "appointment": 0.6}
+    shares = table.shares(content, ["The appointment is with the dentist.", "", "?! zzzzqx"])
+    assert shares.tolist() == pytest.approx([1.0, 0.0, 0.0], abs=1e-3)
+
+
+def test_a_word_counts_as_much_as_it_tells(table: WordTable) -> None:
+    content = {"dentist": 0.9, "router": 0.3}
+    dentist, router = table.shares(content, ["dentist", "router"])
+    assert dentist == pytest.approx(0.75, abs=0.05)
+    assert router == pytest.approx(0.25, abs=0.05)
+
+
+def test_it_knows_a_message_by_half_of_what_it_tells(table: WordTable) -> None:
+    assert table.knows({"dentist": 0.5, "zzzzqx": 0.5})
+    assert not table.knows({"dentist": 0.4, "zzzzqx": 0.5})
+    assert not table.knows({})
+
+
+def test_there_is_no_table_for_other_languages() -> None:
+    assert word_table("de") is None
+
+
+def test_a_table_reads_as_it_was_written(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+    vectors = np.eye(3, 4, dtype=np.int8) * 127
+    WordTable(["one", "two", "three"], vectors).save(tmp_path / "xx.npz")
+    monkeypatch.setattr("apps.search.proactive.word_table.FOLDER", tmp_path)
+    read = word_table("xx")
+    assert read is not None
+    assert read.shares({"two": 1.0}, ["one two", "three"]).tolist() == [1.0, 0.0]
+
+
+def test_a_note_in_other_words_comes_up_and_says_by_what(alice: User) -> None:
+    save(alice, "My physician is Dr Lowe.", "The router stands in the hall.", "We painted the fence.")
+    assert up(alice, "Who is my doctor again?") == ["My physician is Dr Lowe."]
+
+
+def test_a_question_that_leans_on_what_concerned_nobody_concerns_nobody() -> None:
+    idle = (
+        "Translate 'force majeure', what does it mean literally?",
+        "Superior force.",
+        "and in Latin?",
+    )
+    personal = ("What should I get my sister for her wedding?", "Does she cook?", "and in Latin?")
+    one, other = (contextual_query(talk, ["en"]) for talk in (idle, personal))
+    assert one.lean == other.lean == 1.0
+    assert one.concern < other.concern
+    alone = contextual_query(idle[-1:], ["en"])
+    assert alone.before == ""
+    assert one.concern < alone.concern < other.concern
