@@ -1,5 +1,5 @@
-"""Makes the table of word vectors that proactive recall compares words by: `make encoder`, `pip install --no-deps wordfreq`,
-then `python scripts/word_table.py`.
+"""Makes the table of word vectors that proactive recall compares words by: `make encoder`,
+`pip install msgpack wordfreq`, then `python scripts/word_table.py`.
 
 Each word is what the encoder all-MiniLM-L6-v2 (Apache License 2.0) makes of it alone, around the mean of all words, in the
 directions in which words differ most. The words are the most frequent ones by wordfreq, those of the table of kinds, and those
@@ -9,10 +9,10 @@ of the messages that teach concern, without function words.
 import gzip
 import os
 import sys
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
-import msgpack
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -49,9 +49,9 @@ def frequent_words() -> list[str]:
     """The most frequent words by wordfreq, whose file lists words of the same frequency together, the most frequent first."""
     spec = find_spec("wordfreq")
     if spec is None or not spec.submodule_search_locations:
-        raise SystemExit("The list of words is not installed: pip install --no-deps wordfreq")
+        raise SystemExit("The list of words is not installed: pip install msgpack wordfreq")
     path = Path(spec.submodule_search_locations[0]) / "data" / f"large_{LANGUAGE}.msgpack.gz"
-    _, *lists = msgpack.unpackb(gzip.decompress(path.read_bytes()))
+    _, *lists = import_module("msgpack").unpackb(gzip.decompress(path.read_bytes()))
     return [word for each in lists for word in each][:MOST_WORDS]
 
 
