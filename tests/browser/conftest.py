@@ -18,6 +18,7 @@ from playwright.sync_api import (
     sync_playwright,
 )
 
+from tests import waiting
 from tests.browser.model import Model
 from tests.browser.server import Server
 from tests.peers.anthropic_server import AnthropicServer
@@ -25,7 +26,7 @@ from tests.peers.anthropic_server import AnthropicServer
 CHROMIUM = os.environ.get("IZZY_TEST_CHROMIUM", "/usr/bin/chromium")
 PASSWORD = "correct horse battery"
 OWNER = "alice"
-PATIENCE = 60_000
+PATIENCE = int(1000 * waiting.PATIENCE)
 """Milliseconds: a busy machine is slow, and nothing here measures time."""
 
 expect.set_options(timeout=PATIENCE)
@@ -71,8 +72,9 @@ class Watch:
         assert left == []
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
+    """One for all tests here. Beside it no test may be asynchronous: the event loop of its thread is Playwright's."""
     if not Path(CHROMIUM).exists():
         if os.environ.get("CI"):
             pytest.fail(f"{CHROMIUM} is missing")
@@ -101,6 +103,7 @@ def open_page(browser: Browser, watch: Watch) -> Iterator[OpenPage]:
     def open_(url: str, state: StorageState | None = None, **options: Any) -> Page:
         usual: dict[str, Any] = {
             "viewport": {"width": 1280, "height": 800},
+            "reduced_motion": "reduce",  # nobody looks, and to paint a spinner for as long as a test waits is work
             "service_workers": "block",  # servers go and come back here, and the worker would complain of it
         }
         context = browser.new_context(storage_state=state, **(usual | options))

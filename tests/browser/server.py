@@ -34,11 +34,11 @@ ENGINES = (
 MORE = f"""{LET_IN}
 import json
 from apps.accounts.models import Preferences, User
-made = [User.objects.create_user("user" + str(number)) for number in range({{first}}, {{first}} + 25)]
+made = [User.objects.create_user("user" + str(number)) for number in range({{first}}, {{first}} + 50)]
 Preferences.objects.bulk_create(Preferences(user=user) for user in made)
 print("MADE", json.dumps([let_in(user) for user in made]))
 """
-NUMBERS = itertools.count(1, 25)
+NUMBERS = itertools.count(1, 50)
 OF_SOMEONE = """
 from importlib import import_module
 from django.conf import settings
