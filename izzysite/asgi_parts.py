@@ -18,7 +18,7 @@ from servestatic.utils import decode_path_info
 
 from apps.core.errors import TooLarge
 from apps.core.http.middleware import https_target
-from apps.core.http.observed import route_found
+from apps.core.log_ids import log_ids_add
 
 Message = dict[str, Any]
 
@@ -169,7 +169,7 @@ class StaticFiles(ServeStaticASGI):  # type: ignore[misc]  # servestatic's base 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "http":
             if scope["path"].startswith(f"/{settings.STATIC_URL.strip('/')}/"):
-                route_found("static/")
+                log_ids_add(route="static/")
             self._renew(decode_path_info(scope["path"]))
         await super().__call__(scope, receive, send)
 

@@ -2,10 +2,8 @@
 
 import logging
 import sys
-from functools import partial
 from typing import Any
 
-from asgiref.sync import iscoroutinefunction
 from django.conf import settings
 from django.core.exceptions import (
     DisallowedHost,
@@ -16,17 +14,13 @@ from django.core.exceptions import (
     TooManyFilesSent,
     ValidationError,
 )
-from django.db import DatabaseError, connection
+from django.db import DatabaseError
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
-from django.http.response import HttpResponseBase
 from django.middleware.common import CommonMiddleware
-from django.template.loader import render_to_string
 from django.urls import is_valid_path
-from django.utils.deprecation import MiddlewareMixin
 from rest_framework import exceptions
 from rest_framework.response import Response
 
-from apps.core.db.repeating import repeated
 from apps.core.db.troubles import BUSY, explain
 from apps.core.errors import (
     Forbidden,
@@ -38,19 +32,11 @@ from apps.core.errors import (
     TooLarge,
     Unavailable,
 )
+from apps.core.http.middleware import error_response
 
 logger = logging.getLogger(__name__)
 
 SAFE_METHODS = ("GET", "HEAD")
-TITLES = {
-    400: "That request is malformed",
-    403: "Not for you",
-    404: "Nothing here",
-    405: "Nothing to open here",
-    413: "Too large",
-}
-
-
 SERVER_ERROR_PAGE = """<!doctype html>
 <html lang="en">
 <head>
@@ -83,48 +69,12 @@ UNKNOWN_HOST = (
 )
 
 
-def error_response(request: HttpRequest, error: IzzyError, title: str = "") -> HttpResponse:
-    if request.path.startswith("/api/"):
-        return JsonResponse(error.to_json(), status=error.status)
-    title = title or TITLES.get(error.status, "Something went wrong")
-    context = {"title": title, "message": error.message}
-    return HttpResponse(render_to_string("error.html", context), status=error.status)
-
-
 class SlashMiddleware(CommonMiddleware):
     """Redirects to the address with a slash at its end where there is one, but nothing that writes: many clients send
     GET to where they are redirected, and would take the answer to that for their success."""
 
     def should_redirect_with_slash(self, request: HttpRequest) -> bool:
         return request.method in SAFE_METHODS and super().should_redirect_with_slash(request)
-
-
-class RepeatMiddleware(MiddlewareMixin):
-    """Asks a page's view again where the database called its work off (`core.db.repeating`)."""
-
-    def process_view(
-        self, request: HttpRequest, view: Any, arguments: Any, named: Any
-    ) -> HttpResponseBase | None:
-        if iscoroutinefunction(view) or connection.vendor == "sqlite":
-            return None
-        answer: HttpResponseBase = repeated(partial(view, request, *arguments, **named))
-        return answer
-
-
-class WrongMethodPageMiddleware(MiddlewareMixin):
-    """A page where Django sends an empty 405: somebody opened an address that only takes forms."""
-
-    def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-        empty = isinstance(response, HttpResponse) and not response.content
-        if response.status_code != 405 or not empty or not request.accepts("text/html"):
-            return response
-        error = IzzyError(
-            "This address takes what a form on another page sends.", code="method_not_allowed"
-        )
-        error.status = 405
-        page = error_response(request, error)
-        page.headers["Allow"] = response.headers.get("Allow", "")
-        return page
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:

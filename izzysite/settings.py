@@ -90,8 +90,8 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
-    "izzysite.errors.WrongMethodPageMiddleware",
-    "izzysite.errors.RepeatMiddleware",
+    "apps.core.http.middleware.WrongMethodPageMiddleware",
+    "apps.core.http.middleware.RepeatMiddleware",
 ]
 
 ROOT_URLCONF = "izzysite.urls"

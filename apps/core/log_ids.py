@@ -4,7 +4,6 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
 
 NAMES = ("request", "job", "turn", "build", "conversation", "user")
 """The ids that a line may carry, in the order in which they are written."""
@@ -14,14 +13,15 @@ _activity = logging.getLogger("apps.activity")
 
 
 @contextmanager
-def log_ids(**ids: object) -> Iterator[None]:
+def log_ids(**ids: object) -> Iterator[dict[str, str]]:
     """Every line written inside carries these ids (of NAMES) beside those from outside; None is left out.
 
-    Tasks and pool threads that are started inside inherit them.
+    Tasks and pool threads that are started inside inherit them. Yields them, `log_ids_add` changes what was yielded.
     """
-    token = _ids.set({**(_ids.get() or {}), **_texts(ids)})
+    known = (_ids.get() or {}) | {name: str(value) for name, value in ids.items() if value is not None}
+    token = _ids.set(known)
     try:
-        yield
+        yield known
     finally:
         _ids.reset(token)
 
@@ -29,10 +29,12 @@ def log_ids(**ids: object) -> Iterator[None]:
 def log_ids_add(**ids: object) -> None:
     """Adds ids that become known later, for example the user once a token is read; nothing outside `log_ids`.
 
-    They hold in every task and thread that shares the innermost `log_ids`: a view's thread tells the server's task so.
+    They hold in every task and thread that shares the innermost `log_ids`: a view's thread tells the server's task so. It also
+    tells it by `route`, which no line carries, which address of the site (as the URL configuration has it) was asked for; ""
+    where another web process answers the request, and counts it.
     """
     if (known := _ids.get()) is not None:
-        known.update(_texts(ids))
+        known.update((name, str(value)) for name, value in ids.items() if value is not None)
 
 
 def log_ids_now() -> dict[str, str]:
@@ -45,7 +47,3 @@ def log_activity(kind: str, text: str, **fields: object) -> None:
     """One line of what ended (`request`, `turn`, `build`, `job`), with figures of its own. See `logging_settings`."""
     if _activity.isEnabledFor(logging.INFO):
         _activity.getChild(kind).info(text, extra={"fields": fields})
-
-
-def _texts(ids: dict[str, Any]) -> dict[str, str]:
-    return {name: str(value) for name, value in ids.items() if value is not None}

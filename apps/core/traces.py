@@ -1,21 +1,23 @@
 """OpenTelemetry's traces, where an endpoint for them is set: spans of requests, turns, builds, model calls, tools and searches.
 
-Spans carry ids, names of our own, counts and times; never what users, models or tools said. Without an endpoint a span costs a
-tenth of a microsecond, and nothing of OpenTelemetry is imported.
+Spans carry ids, names of our own, counts and times; never what users, models or tools said. Without an endpoint there are none, and
+nothing of OpenTelemetry is imported.
 """
 
 import importlib
 import importlib.util
 import logging
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from functools import wraps
+from time import perf_counter
 from types import TracebackType
 from typing import Any, Literal, ParamSpec, Self, TypeVar
 
 from django.conf import settings
 
 from apps.core.log_ids import log_ids_now
+from apps.core.metrics.base import Figure
 
 logger = logging.getLogger(__name__)
 
@@ -85,17 +87,8 @@ class Span(AbstractContextManager["Span"]):
         self._inner.end()
 
 
-class _Nothing(Span):
-    """The span where nobody collects them; one for all."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        return None
-
-
-NOTHING = _Nothing()
+NOTHING = nullcontext(Span())
+"""A block's span where nobody collects them."""
 
 
 def span(
@@ -104,12 +97,14 @@ def span(
     *,
     kind: Kind = "INTERNAL",
     headers: Mapping[str, str] | None = None,
-) -> Span:
+) -> AbstractContextManager[Span]:
     """A span to enter with `with`, with the ids that the log's lines have as `izzy.<name>`.
 
     `headers` are those of a request whose sender may say which trace it belongs to (`traceparent`).
     """
-    return NOTHING if _tracer is None else span_begin(name, attributes, kind=kind, headers=headers)
+    if _tracer is None:
+        return NOTHING
+    return span_begin(name, attributes, kind=kind, headers=headers) or NOTHING
 
 
 def span_begin(
@@ -118,10 +113,11 @@ def span_begin(
     *,
     kind: Kind = "INTERNAL",
     headers: Mapping[str, str] | None = None,
-) -> Span:
-    """A span that is no parent of others until it is entered, for generators: end it with `end`."""
+) -> Span | None:
+    """A span that is no parent of others until it is entered, for generators: end it with `end`. None where nobody collects
+    them."""
     if _tracer is None:
-        return NOTHING
+        return None
     from opentelemetry.trace import SpanKind
 
     parent = None
@@ -143,14 +139,18 @@ def span_begin(
     )
 
 
-def traced(name: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Decorates a synchronous function with a span of that name."""
+def traced(name: str, seconds: Figure) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Decorates a synchronous function with a span of that name, and has its time observed by the figure."""
 
     def decorate(function: Callable[P, T]) -> Callable[P, T]:
         @wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> T:
-            with span(name):
-                return function(*args, **kwargs)
+            begun = perf_counter()
+            try:
+                with span(name):
+                    return function(*args, **kwargs)
+            finally:
+                seconds.observe(perf_counter() - begun)
 
         return call
 

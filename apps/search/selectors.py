@@ -37,8 +37,7 @@ MAX_TOP_K = 1000
 SECONDS = histogram("izzy_search_seconds", "Time of a search, its rows fetched.")
 
 
-@traced("search")
-@SECONDS.timed()
+@traced("search", SECONDS)
 def search(
     user_id: UUID, query: str, *, top_k: int = 10, scope: Scope | None = None, threshold: float = 0.0
 ) -> list[Hit]:

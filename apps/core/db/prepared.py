@@ -19,7 +19,6 @@ import inspect
 import json
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import Any, Generic, ParamSpec, TypeVar
 from uuid import UUID, uuid4
 
@@ -72,10 +71,11 @@ class Prepared(Generic[P, Row]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> list[Row]:
         if kwargs:
             raise TypeError("a prepared query takes its arguments in order")
-        known = _known()
+        known = vars(connections[DEFAULT_DB_ALIAS]).setdefault("prepared", {})
         if (select := known.get(self)) is None:
             select = known[self] = _Select(self._build, self._kinds)
-        return select.rows(args)
+        select.arguments = args
+        return list(select.query._iterable_class(select.query))
 
     def first(self, *args: P.args, **kwargs: P.kwargs) -> Row | None:
         """The first row, None where there is none."""
@@ -97,11 +97,12 @@ class PreparedUpdate(Generic[P]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> int:
         if kwargs:
             raise TypeError("a prepared update takes its arguments in order")
-        known = _known()
+        known = vars(connections[DEFAULT_DB_ALIAS]).setdefault("prepared", {})
         if (update := known.get(self)) is None:
             update = known[self] = _Update(self._build, self._kinds)
+        update.arguments = args
         with connection.cursor() as cursor:
-            cursor.execute(update.sql, update.params(args))
+            cursor.execute(*update.as_sql())
             return int(cursor.rowcount)
 
 
@@ -117,52 +118,40 @@ def prepared_update(
     return PreparedUpdate(build)
 
 
-def _known() -> dict[Any, Any]:
-    """The statement compiled for this thread's connection, if any: a statement holds the arguments of the call that runs."""
-    known: dict[Any, Any] = vars(connections[DEFAULT_DB_ALIAS]).setdefault("prepared", {})
-    return known
-
-
 def _kinds_of(build: Callable[..., Any]) -> list[type]:
     return [each.annotation for each in inspect.signature(build, eval_str=True).parameters.values()]
 
 
 class _Statement:
-    """A statement's SQL on this thread's connection, and what stands in its places."""
+    """A statement's SQL on one thread's connection, and what stands in its places; `arguments` are those of the call that runs."""
 
     def __init__(self, name: str, compiler: SQLCompiler, stand_ins: Sequence[Any]) -> None:
-        self.sql, given = compiler.as_sql()
+        self.arguments: Sequence[Any] = stand_ins
+        self._sql, given = compiler.as_sql()
         own = list(map(_adapted, stand_ins))
         # For each place the number of the argument that stands there, or the value that always does.
         self._places = [(own.index(value), None) if value in own else (-1, value) for value in given]
         if missing := set(range(len(own))) - {number for number, _ in self._places}:
             raise ValueError(f"{name}: arguments {sorted(missing)} are not in its query")
 
-    def params(self, arguments: Sequence[Any]) -> tuple[Any, ...]:
-        return tuple(
-            _adapted(arguments[number]) if number >= 0 else value for number, value in self._places
+    def as_sql(self, *args: Any, **kwargs: Any) -> tuple[str, tuple[Any, ...]]:
+        """The compiler's `as_sql`, which has been asked before."""
+        given = self.arguments
+        return self._sql, tuple(
+            _adapted(given[number]) if number >= 0 else value for number, value in self._places
         )
 
 
 class _Select(_Statement):
     def __init__(self, build: Callable[..., QuerySet[Any, Any]], kinds: Sequence[type]) -> None:
         stand_ins = [_KINDS[kind]() for kind in kinds]
-        self._query: Any = build(*stand_ins)
-        compiler: Any = self._query.query.get_compiler(DEFAULT_DB_ALIAS)
+        self.query: Any = build(*stand_ins)
+        compiler: Any = self.query.query.get_compiler(DEFAULT_DB_ALIAS)
         super().__init__(build.__qualname__, compiler, stand_ins)
-        self._params: tuple[Any, ...] = ()
         converters = compiler.get_converters([each[0] for each in compiler.select[: compiler.col_count]])
         compiler.get_converters = lambda expressions: converters
-        compiler.as_sql = self._as_sql
-        query: Any = self._query.query
-        query.get_compiler = partial(_same, compiler)
-
-    def rows(self, arguments: Sequence[Any]) -> list[Any]:
-        self._params = self.params(arguments)
-        return list(self._query._iterable_class(self._query))
-
-    def _as_sql(self, *args: Any, **kwargs: Any) -> tuple[str, tuple[Any, ...]]:
-        return self.sql, self._params
+        compiler.as_sql = self.as_sql
+        self.query.query.get_compiler = lambda *args, **kwargs: compiler
 
 
 class _Update(_Statement):
@@ -173,10 +162,6 @@ class _Update(_Statement):
         query.add_update_values(values)
         query.annotations = {}
         super().__init__(build.__qualname__, query.get_compiler(DEFAULT_DB_ALIAS), stand_ins)
-
-
-def _same(compiler: SQLCompiler, *args: Any, **kwargs: Any) -> SQLCompiler:
-    return compiler
 
 
 def _adapted(value: Any) -> Any:

@@ -5,7 +5,7 @@ begins, and found again inside. A long read takes no lock at all. Many new rows 
 """
 
 import time
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import datetime
@@ -170,8 +170,7 @@ def insert_all(rows: Sequence[models.Model]) -> None:
     for row in rows if timed else ():
         for field in timed:
             field.pre_save(row, add=True)
-    adapted = _adapter()
-    _execute(sql, [[adapted(value) for value in values(row)] for row in rows])
+    _execute(sql, map(values, rows))
     for row in rows:
         row._state.adding = False
         row._state.db = connection.alias
@@ -183,21 +182,11 @@ def update_all(
     """Set these fields of many rows, each given by its key and the values, with one statement."""
     if not rows:
         return
-    sql = _update(model, tuple(names))
-    adapted = _adapter()
-    _execute(sql, [[*map(adapted, values), adapted(key)] for key, values in rows])
+    _execute(_update(model, tuple(names)), ((*values, key) for key, values in rows))
 
 
-def _execute(sql: str, params: Sequence[Sequence[Any]]) -> None:
-    with connection.cursor() as cursor:
-        if len(params) == 1:
-            cursor.execute(sql, params[0])
-        else:
-            cursor.executemany(sql, params)
-
-
-def _adapter() -> Callable[[Any], Any]:
-    """How the database at hand takes values that it does not take as they are, by their type."""
+def _execute(sql: str, rows: Iterable[Iterable[Any]]) -> None:
+    """Executes the statement for each of these rows of values, which the database may not take as they are."""
     in_order = connection.vendor == "postgresql"
     json = json_ordered if in_order else partial(connection.ops.adapt_json_value, encoder=None)
     moment = cache(connection.ops.adapt_datetimefield_value)  # rows written together share their times
@@ -205,12 +194,15 @@ def _adapter() -> Callable[[Any], Any]:
     writers[Decimal] = connection.ops.adapt_decimalfield_value
     if not connection.features.has_native_uuid_field:
         writers[UUID] = attrgetter("hex")
-
-    def adapted(value: Any) -> Any:
-        adapt = writers.get(type(value))
-        return value if adapt is None else adapt(value)
-
-    return adapted
+    params = [
+        [value if (adapt := writers.get(type(value))) is None else adapt(value) for value in row]
+        for row in rows
+    ]
+    with connection.cursor() as cursor:
+        if len(params) == 1:
+            cursor.execute(sql, params[0])
+        else:
+            cursor.executemany(sql, params)
 
 
 @cache

@@ -1,14 +1,33 @@
-"""TLS where IZZY_PUBLIC_URL has it, and the Content-Security-Policy of every answer."""
+"""TLS where IZZY_PUBLIC_URL has it, the Content-Security-Policy of every answer, and pages of errors."""
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from asgiref.sync import iscoroutinefunction
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect
+from django.core.exceptions import MiddlewareNotUsed
+from django.db import connection
+from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect, JsonResponse
 from django.http.request import split_domain_port
+from django.http.response import HttpResponseBase
 from django.middleware.security import SecurityMiddleware
+from django.template.loader import render_to_string
+from django.utils.deprecation import MiddlewareMixin
 
-from apps.core.http.observed import route_found
+from apps.core.db.pool import repeated
+from apps.core.errors import IzzyError
+from apps.core.log_ids import log_ids_add
 
 LOCAL_HOSTS = {"127.0.0.1", "localhost", "[::1]"}
 PROBES = {"/healthz", "/readyz", "/metrics"}
+TITLES = {
+    400: "That request is malformed",
+    403: "Not for you",
+    404: "Nothing here",
+    405: "Nothing to open here",
+    413: "Too large",
+}
 
 
 class EdgeSecurityMiddleware(SecurityMiddleware):
@@ -21,8 +40,7 @@ class EdgeSecurityMiddleware(SecurityMiddleware):
     """
 
     def process_request(self, request: HttpRequest) -> HttpResponsePermanentRedirect | None:
-        target = https_target(request)
-        if not target:
+        if not settings.TLS or not (target := https_target(request)):
             return None
         return HttpResponsePermanentRedirect(
             target, preserve_request=request.method not in {"GET", "HEAD"}
@@ -31,7 +49,7 @@ class EdgeSecurityMiddleware(SecurityMiddleware):
     def process_response(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
         response = super().process_response(request, response)
         if (match := request.resolver_match) is not None:
-            route_found(match.route)
+            log_ids_add(route=match.route)
         if settings.TLS and not isinstance(response, HttpResponsePermanentRedirect):
             response.headers.setdefault(
                 "Strict-Transport-Security", f"max-age={settings.SECURE_HSTS_SECONDS}"
@@ -43,8 +61,8 @@ class EdgeSecurityMiddleware(SecurityMiddleware):
 
 
 def https_target(request: HttpRequest) -> str:
-    """The address to which a request is sent since it came over plain http, "" where it may stay."""
-    if not settings.TLS or request.path in PROBES or not came_plain(request):
+    """The address to which a request is sent since it came over plain http, "" where it may stay; asked where there is TLS."""
+    if request.path in PROBES or not came_plain(request):
         return ""
     return f"{settings.IZZY_PUBLIC_URL}{request.get_full_path()}"
 
@@ -57,3 +75,47 @@ def came_plain(request: HttpRequest) -> bool:
         return not request.is_secure() and said != "https"
     host, _ = split_domain_port(request.get_host())
     return host not in LOCAL_HOSTS and "Sec-Fetch-Site" not in request.headers
+
+
+class RepeatMiddleware(MiddlewareMixin):
+    """Asks a page's view again where the database called its work off (`repeated`), which SQLite does not."""
+
+    def __init__(self, get_response: Callable[..., Any]) -> None:
+        if connection.vendor == "sqlite":
+            raise MiddlewareNotUsed
+        super().__init__(get_response)
+
+    def process_view(
+        self, request: HttpRequest, view: Any, arguments: Any, named: Any
+    ) -> HttpResponseBase | None:
+        if iscoroutinefunction(view):
+            return None
+        answer: HttpResponseBase = repeated(partial(view, request, *arguments, **named))
+        return answer
+
+
+class WrongMethodPageMiddleware(MiddlewareMixin):
+    """A page where Django sends an empty 405: somebody opened an address that only takes forms."""
+
+    def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+        if response.status_code != 405:
+            return response
+        empty = isinstance(response, HttpResponse) and not response.content
+        if not empty or not request.accepts("text/html"):
+            return response
+        error = IzzyError(
+            "This address takes what a form on another page sends.", code="method_not_allowed"
+        )
+        error.status = 405
+        page = error_response(request, error)
+        page.headers["Allow"] = response.headers.get("Allow", "")
+        return page
+
+
+def error_response(request: HttpRequest, error: IzzyError, title: str = "") -> HttpResponse:
+    """An error as JSON under /api/, elsewhere as a page."""
+    if request.path.startswith("/api/"):
+        return JsonResponse(error.to_json(), status=error.status)
+    title = title or TITLES.get(error.status, "Something went wrong")
+    context = {"title": title, "message": error.message}
+    return HttpResponse(render_to_string("error.html", context), status=error.status)

@@ -2,7 +2,6 @@
 
 import re
 import secrets
-from contextvars import ContextVar
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -28,19 +27,6 @@ SECONDS = histogram(
 UNDER_WAY = gauge("izzy_requests_under_way", "Requests under way, streams among them.")
 SOCKETS = gauge("izzy_websockets", "Websockets that are open.")
 
-_route: ContextVar[list[str] | None] = ContextVar("route", default=None)
-
-
-def route_found(route: str) -> None:
-    """Says which address of the site, as it stands in the URL configuration, the request at hand asked for."""
-    if (known := _route.get()) is not None:
-        known[:] = [route]
-
-
-def passed_on() -> None:
-    """The request at hand is answered by another web process, which counts it: here it is none."""
-    route_found("")
-
 
 class Observed:
     """An ASGI application whose requests and sockets have ids, figures and spans."""
@@ -55,20 +41,15 @@ class Observed:
         metrics_open()
         traces_open("web")
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        route: list[str] = []
-        token = _route.set(route)
-        try:
-            with log_ids(request=_request_id(headers)):
-                if scope["type"] == "http":
-                    await _Exchange(scope, send, route, headers).run(self._application, receive)
-                else:
-                    SOCKETS.add()
-                    try:
-                        await self._application(scope, receive, send)
-                    finally:
-                        SOCKETS.add(amount=-1)
-        finally:
-            _route.reset(token)
+        with log_ids(request=_request_id(headers)) as ids:
+            if scope["type"] == "http":
+                await _Exchange(scope, send, ids, headers).run(self._application, receive)
+                return
+            SOCKETS.add()
+            try:
+                await self._application(scope, receive, send)
+            finally:
+                SOCKETS.add(amount=-1)
 
 
 @dataclass(slots=True)
@@ -77,7 +58,7 @@ class _Exchange:
 
     scope: dict[str, Any]
     send: Any
-    route: list[str]
+    ids: dict[str, str]  # of `log_ids`; with `route`, once that is known
     headers: dict[str, str]
     status: int = 0
     seconds: float = 0.0
@@ -105,7 +86,7 @@ class _Exchange:
             self._begins(int(message["status"]))
             given = list(message.get("headers", []))
             if not any(name.lower() == HEADER for name, _ in given):  # an upstream's own stays
-                given.append((HEADER, log_ids_now()["request"].encode()))
+                given.append((HEADER, self.ids["request"].encode()))
             message = {**message, "headers": given}
         await self.send(message)
 
@@ -114,7 +95,7 @@ class _Exchange:
             self.status, self.seconds = status, perf_counter() - self.begun
 
     def _ended(self, method: str, traced: Span) -> None:
-        route = self.route[0] if self.route else UNMATCHED
+        route = self.ids.get("route", UNMATCHED)
         if not route:  # passed on
             traced.name(method)
             return

@@ -13,7 +13,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from apps.core.db.repeating import repeated
+from apps.core.db.pool import repeated
 from apps.core.http.drf import Pages
 from apps.core.http.shapes import OpenInput, Page, Query, Shape
 

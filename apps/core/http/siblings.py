@@ -10,7 +10,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from apps.core.http.edge import ABORT
-from apps.core.http.observed import passed_on
+from apps.core.log_ids import log_ids_add
 
 SILENCE_SECONDS = 3600.0
 OF_A_CONNECTION = frozenset({b"connection", b"keep-alive", b"transfer-encoding", b"upgrade"})
@@ -77,7 +77,7 @@ async def _relay(
         try:
             headers = [pair for pair in answer.headers.raw if pair[0].lower() not in OF_A_CONNECTION]
             started = True
-            passed_on()
+            log_ids_add(route="")
             start = {"type": "http.response.start", "status": answer.status_code, "headers": headers}
             await send(start)
             async for piece in answer.aiter_raw():

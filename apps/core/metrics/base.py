@@ -44,17 +44,17 @@ class Figure:
 
     def add(self, *labels: str, amount: float = 1) -> None:
         """Counts `amount` more; a gauge may also take a negative one."""
-        if (child := self._child(labels)) is not None:
+        if _make is not None and (child := self._child(labels)) is not None:
             child.inc(amount)
 
     def observe(self, value: float, *labels: str) -> None:
         """Counts one value of a histogram."""
-        if (child := self._child(labels)) is not None:
+        if _make is not None and (child := self._child(labels)) is not None:
             child.observe(value)
 
     def set(self, value: float, *labels: str) -> None:
         """A gauge's value in this process."""
-        if (child := self._child(labels)) is not None:
+        if _make is not None and (child := self._child(labels)) is not None:
             child.set(value)
 
     @contextmanager
@@ -67,14 +67,9 @@ class Figure:
             self.observe(perf_counter() - begun, *labels)
 
     def _child(self, labels: tuple[str, ...]) -> Any:
-        if _make is None:
-            return None
-        child = self._children.get(labels)
-        if child is None:
-            child = self._new_child(labels)
-        return child
-
-    def _new_child(self, labels: tuple[str, ...]) -> Any:
+        """What counts for these labels; None where it cannot be made."""
+        if (known := self._children.get(labels)) is not None:
+            return known
         if len(labels) != len(self.labels):
             raise TypeError(f"{self.name} has the labels {self.labels}")
         if labels and len(self._children) >= MAX_VALUES:

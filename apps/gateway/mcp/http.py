@@ -9,8 +9,8 @@ from weakref import WeakKeyDictionary
 
 from apps.core.db.pool import in_db
 from apps.core.errors import TooLarge
-from apps.core.http.observed import route_found
 from apps.core.http.siblings import ask
+from apps.core.log_ids import log_ids_add
 
 from .elsewhere import named_here, naming, process_of
 
@@ -32,7 +32,7 @@ class WithMCP:
         if scope["type"] != "http" or scope["path"].rstrip("/") != PATH:
             await self.application(scope, receive, send)
             return
-        route_found("mcp")
+        log_ids_add(route="mcp")
         await asyncio.to_thread(warm_up)
         from .admission import MAX_BODY, Refused, admit, check_scope
 

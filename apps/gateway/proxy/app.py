@@ -16,7 +16,7 @@ import httpx
 from apps.core.db.pool import in_db
 from apps.core.db.writing import writer, writing_for
 from apps.core.http.edge import ABORT, MESSAGES_LIMIT, MESSAGES_PREFIX
-from apps.core.http.observed import route_found
+from apps.core.log_ids import log_ids_add
 from apps.gateway.proxy.answer import Answer
 from apps.gateway.proxy.capture import exchange_capture
 from apps.gateway.proxy.credentials import NOT_ANSWERED, credentials_of
@@ -54,7 +54,7 @@ class MessagesProxy:
         if not scope["path"].startswith(MESSAGES_PREFIX):
             await self.application(scope, receive, send)
             return
-        route_found("v1/")
+        log_ids_add(route="v1/")
         exchange = _Exchange(scope, receive, send)
         try:
             incoming = await exchange.read()

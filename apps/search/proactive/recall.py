@@ -85,8 +85,7 @@ vector says."""
 SECONDS = histogram("izzy_recall_seconds", "Time to find what comes up for a message unasked.")
 
 
-@traced("recall")
-@SECONDS.timed()
+@traced("recall", SECONDS)
 def recall(
     user_id: UUID,
     talk: Sequence[str],

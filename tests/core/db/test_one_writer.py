@@ -12,8 +12,8 @@ from django.test import Client
 
 from apps.accounts.models import Preferences, User
 from apps.accounts.services import preferences_update, setup_complete, setup_token_renew
+from apps.core.db.pool import repeated
 from apps.core.db.postgresql.statements import owners_of, written_by
-from apps.core.db.repeating import repeated
 from apps.core.db.troubles import explain
 from apps.core.db.writing import (
     LOCK_SECONDS,

@@ -15,7 +15,7 @@ from django.db import transaction
 from django.db.backends.postgresql import base as postgresql
 from psycopg_pool import PoolTimeout
 
-from apps.core.db.counting import CountsErrors
+from apps.core.db.pool import CountsErrors
 from apps.core.db.postgresql.statements import owners_of, written_by
 from apps.core.db.writing import LOCK_SECONDS, UnlockedWrite, claiming, unlocked_refused, writer
 

@@ -19,7 +19,7 @@ from typing import Any
 from django.db.backends.sqlite3 import base as sqlite
 from django.db.utils import OperationalError
 
-from apps.core.db.counting import CountsErrors
+from apps.core.db.pool import CountsErrors
 
 SUFFIX = "-turn"
 """The line of `izzy.sqlite3` is at the empty file `izzy.sqlite3-turn`, locked with flock: the system frees it when a
