@@ -227,8 +227,9 @@ class TurnView(UserView):
         if turn is None:
             raise NotFound("The conversation was deleted meanwhile.")
         event = last or {}
-        said = turn.messages.filter(role=Role.ASSISTANT).exclude(text="").values_list("text", flat=True)
-        text = event.get("text", "\n\n".join(said))
+        if (text := event.get("text")) is None:
+            said = turn.messages.filter(role=Role.ASSISTANT).exclude(text="")
+            text = "\n\n".join(said.values_list("text", flat=True))
         if (status := FAILED_STATUS.get(TurnStatus(turn.state))) is not None:
             where = {"conversation": str(turn.conversation_id), "turn": str(turn.id)}
             failure = IzzyError(turn.error_message, code=turn.error_code, **where, text=text)

@@ -69,14 +69,15 @@ class ChatConfig(AppConfig):
     def _attachments_register(self) -> None:
         from apps.agent.selectors import UntrustedSource, untrusted_sources
         from apps.agent.tools.base import register_tools
-        from apps.chat.attachments import files, selectors
+        from apps.chat.attachments import files
         from apps.chat.attachments.services import attachments_prune, user_attachments_forget
+        from apps.chat.conversations.selectors import conversation_attached, turns_attached
         from apps.core.backups import named_files
         from apps.core.jobs.worker import register_sweep
         from apps.core.registries import account_deleters
 
         register_tools("apps.chat.attachments.tools")
-        attached = UntrustedSource(selectors.conversation_attached, selectors.turns_attached)
+        attached = UntrustedSource(conversation_attached, turns_attached)
         untrusted_sources.register("attachments", attached)
         named_files.register(files.ROOT, files.files_named)
         account_deleters.register("attachments", user_attachments_forget)

@@ -4,7 +4,7 @@ user's words; and the tool list, which only ever grows at its end."""
 
 import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -19,13 +19,11 @@ from apps.accounts.models import Preferences
 from apps.agent.tools.base import Tier, Tool, ToolContext, ToolFailure, find_tool, tools_for
 from apps.capabilities.catalog.matching import ABOUT_THIS, capabilities_matching
 from apps.capabilities.catalog.names import NAME, PREFIX
-from apps.capabilities.catalog.selectors import (
-    capabilities_active,
-    capabilities_named,
-    capabilities_used_in,
-)
+from apps.capabilities.catalog.selectors import capabilities_named, capabilities_used_in
 from apps.capabilities.models import Capability
 from apps.capabilities.runs.tools import TOOLSET, capability_tool, named_tool
+from apps.chat.attachments.blocks import expanded
+from apps.chat.attachments.selectors import MARK
 from apps.chat.models import Conversation, Message, TurnStatus
 from apps.core.db.prepared import prepared
 from apps.core.text import canonical_json
@@ -129,14 +127,17 @@ def messages_sent(conversation: Conversation) -> QuerySet[Message]:
     return messages_in_force(conversation.id).filter(position__gt=conversation.summary_until)
 
 
-def history(conversation: Conversation) -> list[dict[str, Any]]:
-    """`[{role, content}]`: the summary, where there is one, in front of the first message after it.
+def history(conversation: Conversation, model: str) -> list[dict[str, Any]]:
+    """`[{role, content}]`: the summary, where there is one, in front of the first message after it; attachments as this model
+    takes them.
 
     Neighbours of one role become one message. The first one is the user's, since whole turns are summed up.
     """
     messages: list[dict[str, Any]] = []
+    has_files = False
     for role, blocks in _sent(conversation.id, conversation.summary_until):
         content = json.loads(blocks)
+        has_files = has_files or MARK in blocks
         if messages and messages[-1]["role"] == role:
             messages[-1]["content"] = messages[-1]["content"] + content
         elif content:
@@ -148,7 +149,7 @@ def history(conversation: Conversation) -> list[dict[str, Any]]:
             searchable=conversation.use_memory,
         )
         messages[0]["content"] = [block, *messages[0]["content"]]
-    return messages
+    return expanded(conversation.user_id, messages, model) if has_files else messages
 
 
 @prepared
@@ -158,10 +159,14 @@ def _sent(conversation_id: UUID, after: int) -> QuerySet[Message, tuple[str, str
 
 
 def conversation_tools(
-    conversation: Conversation, toolsets: Collection[str], *, attached: bool = False
+    conversation: Conversation,
+    toolsets: Collection[str],
+    active: Sequence[Capability],
+    *,
+    attached: bool = False,
 ) -> list[Tool]:
     """The tools for the next request; writes what is new into `conversation.tools` (the caller saves it). Those for attachments
-    come with the first turn that has some.
+    come with the first turn that has some. `active` are the user's capabilities, at most one more than is listed.
 
     First those listed before, in their order: one whose toolset was turned off stays, one that no longer exists
     stays with its old definition and answers with an error. Then the ones that have become available, the
@@ -175,19 +180,19 @@ def conversation_tools(
         offered.add(ATTACHMENTS)
     definitions = json.loads(conversation.tools)
     names = {definition["name"] for definition in definitions}
-    own = capabilities_named(
-        conversation.user_id, [name.removeprefix(PREFIX) for name in names if name.startswith(PREFIX)]
-    )
+    called = [name.removeprefix(PREFIX) for name in names if name.startswith(PREFIX)]
+    own = capabilities_named(conversation.user_id, called) if called else {}
     listed = [_listed_tool(definition, own) for definition in definitions]
     tools = listed + [tool for tool in tools_for(offered) if tool.name not in names]
-    room = LISTED_CAPABILITIES - sum(name.startswith(PREFIX) for name in names)
+    room = LISTED_CAPABILITIES - len(called)
     if TOOLSET in offered and room > 0:  # all while they are few, else those that were run here
-        active = capabilities_active(conversation.user_id, limit=LISTED_CAPABILITIES + 1)
         if len(active) > LISTED_CAPABILITIES:
             active = capabilities_used_in(conversation.user_id, conversation.id)
         new = [capability for capability in active if f"{PREFIX}{capability.name}" not in names]
         tools += [capability_tool(capability) for capability in new[:room]]
-    conversation.tools = canonical_json([tool.definition() for tool in tools])
+    now = [tool.definition() for tool in tools]
+    if now != definitions:
+        conversation.tools = canonical_json(now)
     return tools
 
 
@@ -210,13 +215,11 @@ async def _taken_away(context: ToolContext, args: dict[str, Any]) -> str:
     raise ToolFailure("This tool is not available any more. Do without it and tell the user so.")
 
 
-def capability_hints(conversation: Conversation, preferences: Preferences, text: str) -> str:
-    """A line for each of the best matches for the user's words that is no tool of the conversation; "" where all active
-    ones are listed, or none fits. At most five lines, so that the size does not depend on how many there are."""
-    if TOOLSET not in preferences.toolsets or not text.strip():
-        return ""
-    few = capabilities_active(conversation.user_id, limit=LISTED_CAPABILITIES + 1)
-    if len(few) <= LISTED_CAPABILITIES:
+def capability_hints(conversation: Conversation, text: str) -> str:
+    """A line for each of the best matches for the user's words that is no tool of the conversation, of a user whose active
+    capabilities are too many to be listed; "" where none fits. At most five lines, so that the size does not depend on how many
+    there are."""
+    if not text.strip():
         return ""
     listed = {definition["name"] for definition in json.loads(conversation.tools)}
     hits = capabilities_matching(conversation.user_id, text[:QUERY_CHARS], top_k=NAMED)

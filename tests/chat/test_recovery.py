@@ -37,17 +37,17 @@ def past() -> Any:
 
 def test_numbers_that_were_never_handed_out_are_given_back(alice: User) -> None:
     place = conversation_create(user_id=alice.id).id
-    assert conversation_take(place, "one") == (0, 1, RESERVE)
+    assert conversation_take(place, "one") == (0, 1, RESERVE, alice.pk)
     assert conversation_take(place, "two") is None
     Conversation.lease_release(place, "one", stored_seq=4, last_seq=5)
-    assert conversation_take(place, "two") == (4, 6, RESERVE + 5)
+    assert conversation_take(place, "two") == (4, 6, RESERVE + 5, alice.pk)
 
 
 def test_after_a_crash_numbers_are_fresh(alice: User) -> None:
     place = conversation_create(user_id=alice.id).id
     conversation_take(place, "one")
     change(lease_until=past())
-    assert conversation_take(place, "two") == (0, RESERVE + 1, 2 * RESERVE)
+    assert conversation_take(place, "two") == (0, RESERVE + 1, 2 * RESERVE, alice.pk)
 
 
 def test_the_log_gives_back_what_was_told() -> None:

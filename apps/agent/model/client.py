@@ -15,10 +15,10 @@ from uuid import UUID
 from django.conf import settings
 
 from apps.accounts.secrets import secret_get
-from apps.agent.model.figures import modelcall_count
 from apps.agent.model.messages import readable_text
 from apps.agent.models import ModelCall
 from apps.core.db.writing import insert_all
+from apps.core.metrics.base import SLOW, counter, histogram
 
 Purpose: TypeAlias = Literal["chat", "builder", "extract", "fast"]
 
@@ -31,6 +31,28 @@ MICRO = Decimal("0.000001")
 INCOMPLETE_INPUT = "_incomplete_input"
 """Key of a tool call's input that was cut off, is no JSON object or cannot be stored; its value is the text that came.
 Never run."""
+CALLS = counter(
+    "izzy_model_calls_total",
+    "Calls of a model; the outcome is `ok` or the code of the error.",
+    "model",
+    "purpose",
+    "outcome",
+)
+TOKENS = counter(
+    "izzy_model_tokens_total",
+    "Tokens as the endpoint counted them: input, output, cache_read, cache_write.",
+    "model",
+    "purpose",
+    "kind",
+)
+COST = counter("izzy_model_cost_dollars_total", "Cost of calls by the price table.", "model", "purpose")
+SECONDS = histogram(
+    "izzy_model_call_seconds", "Time of a whole call of a model.", "purpose", buckets=SLOW
+)
+FIRST = histogram(
+    "izzy_model_first_token_seconds", "Time to a call's first token.", "purpose", buckets=SLOW
+)
+KINDS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +60,7 @@ class ModelRequest:
     """One call of the Messages API. `messages`, `system` and `tools` are in its shapes, without cache markers.
 
     `user_id` and `purpose` ("chat", "builder", "title", "gate", …) go into the usage ledger. `ours` are the names of
-    tools that the endpoint may not run itself, though it could.
+    tools that the endpoint may not run itself, though it could. `endpoint` is the one to ask, None the one that is set.
     """
 
     user_id: UUID
@@ -53,6 +75,7 @@ class ModelRequest:
     conversation_id: UUID | None = None
     turn_id: UUID | None = None
     round: int = 0
+    endpoint: "Endpoint | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +190,7 @@ class Endpoint:
 
     kind: ModelCall.Endpoint
     base_url: str = ""
-    api_key: str = ""
+    api_key: str = field(default="", repr=False)
 
     @property
     def server(self) -> str:
@@ -227,9 +250,17 @@ def priced(usage: dict[str, int], model: str) -> Usage:
 
 
 def modelcall_record(row: ModelCall, usage: Usage) -> None:
-    """Stores the row of a call that has ended."""
-    for name in ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens"):
+    """Stores the row of a call that has ended, and counts it: tokens, cost, times, how it ended; never what was said."""
+    for name in KINDS:
         setattr(row, name, getattr(usage, name))
     row.cost_usd = Decimal(usage.cost_usd).quantize(MICRO)
     insert_all([row])
-    modelcall_count(row)
+    CALLS.add(row.model, row.purpose, row.error_code or "ok")
+    for name in KINDS:
+        if tokens := getattr(row, name):
+            TOKENS.add(row.model, row.purpose, name.removesuffix("_tokens"), amount=tokens)
+    if row.cost_usd:
+        COST.add(row.model, row.purpose, amount=float(row.cost_usd))
+    SECONDS.observe(row.latency_ms / 1000, row.purpose)
+    if row.first_token_ms is not None:
+        FIRST.observe(row.first_token_ms / 1000, row.purpose)

@@ -188,8 +188,3 @@ def _add(valid: list[Block], role: str, blocks: list[Block]) -> None:
         valid[-1] = {"role": role, "content": [*content_of(valid[-1]), *blocks]}
     elif blocks:
         valid.append({"role": role, "content": blocks})
-
-
-def canonical(value: Any) -> Any:
-    """A copy of `value` with the keys of every object sorted."""
-    return json.loads(canonical_json(value))

@@ -33,12 +33,12 @@ from apps.agent.model.client import (
     modelcall_record,
     priced,
 )
-from apps.agent.model.figures import modelcall_span, modelcall_span_end
-from apps.agent.model.messages import canonical, sendable, valid_messages
+from apps.agent.model.messages import sendable, valid_messages
 from apps.agent.models import ModelCall
 from apps.agent.tools.base import find_tool
 from apps.agent.tools.results import Scrubber
 from apps.core.db.pool import in_db
+from apps.core.traces import Span, Value, span_begin
 
 MARKER = {"type": "ephemeral"}
 IGNORED = {None, "ping"}
@@ -66,8 +66,8 @@ def parameters(request: ModelRequest, endpoint: Endpoint) -> dict[str, Any]:
         ]
     searches = any(str(tool.get("type", "")).startswith("web_search") for tool in tools)
     fixed: dict[str, Any] = {
-        "tools": canonical(tools),
-        "system": canonical([block for block in system if block["text"].strip()]),
+        "tools": [*tools],
+        "system": [block for block in system if block["text"].strip()],
     }
     fixed = {name: value for name, value in fixed.items() if value}
     if request.tool_choice:
@@ -75,7 +75,7 @@ def parameters(request: ModelRequest, endpoint: Endpoint) -> dict[str, Any]:
     if is_anthropic:
         last = fixed.get("system") or fixed.get("tools")
         if last:
-            last[-1]["cache_control"] = MARKER
+            last[-1] = last[-1] | {"cache_control": MARKER}
         fixed["cache_control"] = MARKER
     messages = sendable(valid_messages(request.messages), known=searches)
     return fixed | {
@@ -121,7 +121,7 @@ class SdkModelClient:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """See `ModelClient.stream`. A call that is cancelled or fails has its row too."""
-        endpoint = await in_db(current_endpoint)
+        endpoint = await in_db(current_endpoint) if request.endpoint is None else request.endpoint
         clients = self._clients.setdefault(asyncio.get_running_loop(), {})
         if endpoint not in clients:
             clients.setdefault(endpoint, await asyncio.to_thread(_new_client, endpoint))
@@ -134,7 +134,7 @@ class SdkModelClient:
             model=OFFLINE if endpoint.is_offline else request.model[:128],
             endpoint=endpoint.kind,
         )
-        span = modelcall_span(row, request.max_tokens)
+        span = span_begin(f"chat {row.model}", kind="CLIENT")
         call = _Call(request, endpoint, clients[endpoint], row, Answer(settings.IZZY_ANSWER_CHARS))
         try:
             async with aclosing(merged(call.events())) as events:
@@ -151,7 +151,8 @@ class SdkModelClient:
             try:
                 await in_db(modelcall_record, row, call.usage())
             finally:
-                modelcall_span_end(span, row, call.answer.model)
+                if span is not None:
+                    _span_end(span, row, request.max_tokens, call.answer.model)
 
 
 @dataclass
@@ -292,6 +293,33 @@ class _Call:
             server=self.endpoint.server,
             retry_after=failures.retry_after(headers),
         )
+
+
+def _span_end(span: Span, row: ModelCall, max_tokens: int, answered_by: str) -> None:
+    """Ends the span of a call whose row is stored, by OpenTelemetry's names for generative AI; never with what was said.
+    `answered_by` is the model that the endpoint names."""
+    read, written = row.cache_read_tokens, row.cache_write_tokens
+    first = row.first_token_ms
+    values: dict[str, Value | None] = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": row.endpoint,
+        "gen_ai.request.model": row.model,
+        "gen_ai.request.max_tokens": max_tokens,
+        "gen_ai.conversation.id": str(row.conversation_id) if row.conversation_id else None,
+        "izzy.purpose": row.purpose,
+        "gen_ai.response.model": answered_by or None,
+        "gen_ai.response.finish_reasons": [row.stop_reason] if row.stop_reason else None,
+        "gen_ai.usage.input_tokens": row.input_tokens + read + written,
+        "gen_ai.usage.output_tokens": row.output_tokens,
+        "gen_ai.usage.cache_read.input_tokens": read,
+        "gen_ai.usage.cache_creation.input_tokens": written,
+        "gen_ai.response.time_to_first_chunk": None if first is None else first / 1000,
+    }
+    for name, value in values.items():
+        span.set(name, value)
+    if row.error_code:
+        span.fail(row.error_code)
+    span.end()
 
 
 def _new_client(endpoint: Endpoint) -> "anthropic.AsyncAnthropic":

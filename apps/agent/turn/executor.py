@@ -25,7 +25,6 @@ from apps.agent.tools.base import (
     ToolContext,
     ToolFailure,
     ToolOutput,
-    find_tool,
 )
 from apps.agent.tools.results import Scrubber, ToolOutcome, result_text
 from apps.agent.tools.schema import schema_error
@@ -92,10 +91,6 @@ class ToolExecutor:
     def scrubber(self) -> Scrubber:
         """Made at first use and kept for the turn."""
         return Scrubber(self.secrets)
-
-    def find(self, name: str) -> Tool | None:
-        """The tool of that name, offered in this turn or not."""
-        return self.tools.get(name) or find_tool(name)
 
     def approval(self, tool: Tool) -> Approval:
         """The approval it needs by the user's preferences, else by the tool itself."""
@@ -237,16 +232,17 @@ def executor_for(
     conversation_id: UUID | None,
     turn_id: UUID | None,
     taint: ConversationTaint | None = None,
+    approvals: Mapping[str, str] | None = None,
     **options: Any,
 ) -> ToolExecutor:
-    """An executor with the user's preferences and the stored secrets, read from the database; `options` are further
-    fields of `ToolExecutor`. Without `taint` only what tools read counts as others' words."""
+    """An executor with the stored secrets and, unless `approvals` are given, the user's, read from the database; `options` are
+    further fields of `ToolExecutor`. Without `taint` only what tools read counts as others' words."""
     return ToolExecutor(
         user_id=user_id,
         conversation_id=conversation_id,
         turn_id=turn_id,
         taint=taint or ConversationTaint(user_id=user_id, conversation_id=conversation_id),
-        approvals=preferences_for(user_id).tool_approval,
+        approvals=preferences_for(user_id).tool_approval if approvals is None else approvals,
         secrets=tuple(secret_values(user_id)),
         **options,
     )

@@ -8,6 +8,7 @@ from typing import Any, Literal, Protocol
 from uuid import UUID
 
 from apps.agent.model.client import (
+    Endpoint,
     ModelClient,
     ModelError,
     ModelRequest,
@@ -54,7 +55,8 @@ class LoopState:
     user's with their results, or an assistant message that ended otherwise (say why in `stop_reason`).
     `partial_blocks` are the text blocks of the answer under way that `TurnStore` has not seen: store them when
     the turn is cancelled or fails. `usage` and `tool_calls` add up; when resuming, start them with
-    `selectors.turn_usage` and `selectors.turn_tool_calls`.
+    `selectors.turn_usage` and `selectors.turn_tool_calls`. `endpoint` is asked throughout the turn; None: the one that is set at
+    each call.
     """
 
     user_id: UUID
@@ -73,6 +75,7 @@ class LoopState:
     partial_blocks: list[dict[str, Any]] = field(default_factory=list)
     tool_calls: list[dict[str, Any]] = field(default_factory=list)
     build_id: str | None = None
+    endpoint: Endpoint | None = None
 
 
 class TurnStore(Protocol):
@@ -178,6 +181,7 @@ def _request(state: LoopState, executor: ToolExecutor) -> ModelRequest:
         conversation_id=state.conversation_id,
         turn_id=state.turn_id,
         round=state.rounds_done + 1,
+        endpoint=state.endpoint,
     )
 
 

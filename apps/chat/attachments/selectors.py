@@ -1,14 +1,12 @@
 """Reads of attachments. Their text is fetched where it is asked for alone."""
 
 import json
-from collections.abc import Collection, Iterable
-from typing import Any
+from collections.abc import Iterable
 from uuid import UUID
 
 from django.db.models import QuerySet, Sum
 
-from apps.chat.models import Attachment, Message, Turn
-from apps.core.db.prepared import prepared
+from apps.chat.models import Attachment, Message
 from apps.core.errors import NotFound
 from apps.core.ids import parse_id
 
@@ -70,20 +68,3 @@ def page_offset(row: Attachment, page: int) -> int | None:
         return 0
     place = row.text.find(f"\n\n{mark}")
     return place + 2 if place >= 0 else None
-
-
-def conversation_attached(user_id: UUID, conversation_id: UUID) -> bool:
-    """Whether files were ever put beside a message of the conversation: others' words, whatever became of the files since."""
-    return bool(_attached_turns(user_id, conversation_id))
-
-
-@prepared
-def _attached_turns(user_id: UUID, conversation_id: UUID) -> QuerySet[Turn, UUID]:
-    turns = Turn.objects.owned_by(user_id).filter(conversation_id=conversation_id, attached=True)
-    return turns.values_list("pk", flat=True)[:1]
-
-
-def turns_attached(user_id: UUID, turn_ids: Collection[Any]) -> set[UUID]:
-    """Those of the turns that begin with a message beside which files stand."""
-    turns = Turn.objects.owned_by(user_id).filter(pk__in=turn_ids, attached=True)
-    return set(turns.values_list("pk", flat=True))

@@ -8,8 +8,8 @@ import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from itertools import chain, islice
-from typing import TypeAlias
+from itertools import chain
+from typing import Any, TypeAlias
 from uuid import UUID
 
 from django.db import transaction
@@ -18,9 +18,9 @@ from django.utils import timezone
 
 from apps.accounts.selectors import preferences_for
 from apps.agent.selectors import conversation_untrusted
-from apps.chat.conversations.selectors import memories_shown, shown_untrusted
+from apps.chat.conversations.selectors import memories_shown
 from apps.chat.models import OPEN_STATES, Conversation, Message, MessageKind, Role
-from apps.core.db.prepared import prepared
+from apps.core.db.prepared import prepared, prepared_update
 from apps.core.db.writing import precompute, users_of, writing_for
 from apps.core.ids import parse_id
 from apps.core.quotes import quotes_others
@@ -90,11 +90,22 @@ def messages_index(messages: list[Message]) -> None:
         with writing_for(user_id), precompute():
             documents_prepare(user_id=user_id, texts=[document.text for document in documents])
             with transaction.atomic():  # leaves out what was replaced or deleted meanwhile
-                rows = Message.objects.unscoped().filter(id__in=[message.id for message in own])
-                there = set(rows.filter(superseded_by=None).values_list("id", flat=True))
+                ids = [message.id for message in own]
+                there = set(_in_force(ids))
                 kept = [document for document in documents if document.source_id in there]
                 documents_index(user_id=user_id, documents=kept)
-                rows.update(indexed=True)
+                _note_indexed(ids)
+
+
+@prepared
+def _in_force(ids: list[UUID]) -> QuerySet[Message, UUID]:
+    rows = Message.objects.unscoped().filter(pk__among=ids, superseded_by=None)
+    return rows.values_list("pk", flat=True)
+
+
+@prepared_update
+def _note_indexed(ids: list[UUID]) -> tuple[QuerySet[Message], dict[str, Any]]:
+    return Message.objects.unscoped().filter(pk__among=ids), {"indexed": True}
 
 
 def messages_to_index() -> "QuerySet[Message]":
@@ -136,7 +147,18 @@ def _indexed(messages: list[Message]) -> bool:
 @transaction.atomic
 def turn_capture(turn_id: UUID) -> None:
     """Hands over what was said in the turn."""
-    _messages_capture(Message.objects.unscoped().filter(turn_id=turn_id, captured=False))
+    _messages_capture(_turn_not_captured(turn_id))
+
+
+@prepared
+def _turn_not_captured(turn_id: UUID) -> QuerySet[Message]:
+    return _locked(Message.objects.unscoped().filter(turn_id=turn_id, captured=False))
+
+
+def _locked(rows: QuerySet[Message]) -> QuerySet[Message]:
+    """Those of the messages of one conversation that are in force, so many that they fit into one transaction."""
+    rows = rows.filter(superseded_by=None).select_related("conversation", "turn")
+    return rows.select_for_update(of=("self",)).order_by("position")[:SWEEP_BATCH]
 
 
 def conversation_left(conversation_id: UUID) -> None:
@@ -158,7 +180,7 @@ def messages_capture_pending() -> None:
         for conversation_id in list(own.values_list("conversation_id", flat=True).distinct()):
             try:
                 with transaction.atomic():
-                    _messages_capture(left.filter(conversation_id=conversation_id))
+                    _messages_capture(list(_locked(left.filter(conversation_id=conversation_id))))
             except (
                 Exception
             ):  # whatever is wrong with this one, it is tried again, and the others are read
@@ -167,16 +189,17 @@ def messages_capture_pending() -> None:
                 )
 
 
-def _messages_capture(rows: QuerySet[Message]) -> None:
-    """Hands the first of these messages of one conversation over and marks them, so many that they fit into one transaction. Call
-    it inside one."""
-    rows = rows.filter(superseded_by=None).select_related("conversation", "turn")
-    rows = rows.select_for_update(of=("self",))
-    messages = list(rows.order_by("position")[:SWEEP_BATCH])
+def _messages_capture(messages: Sequence[Message]) -> None:
+    """Hands these messages of one conversation over and marks them, in the transaction that has locked them."""
     by_people = [message for message in messages if not (message.turn and message.turn.said)]
     if by_people:
         conversation_capture(by_people[0].conversation, by_people)
-    Message.objects.unscoped().filter(id__in=[message.id for message in messages]).update(captured=True)
+    _note_captured([message.id for message in messages])
+
+
+@prepared_update
+def _note_captured(ids: list[UUID]) -> tuple[QuerySet[Message], dict[str, Any]]:
+    return Message.objects.unscoped().filter(pk__among=ids), {"captured": True}
 
 
 def conversation_capture(
@@ -201,19 +224,17 @@ def conversation_capture(
     known = conversation_tainted(user_id, conversation.id)
     after_tools = after_tools or not trusted
     read = after_tools or conversation_untrusted(user_id=user_id, conversation_id=conversation.id)
-    read = read or shown_untrusted(user_id, conversation.id)
+    items = list(chain.from_iterable(memories_shown(user_id, conversation.id)))
+    read = read or any(item.get("untrusted") for item in items)
     if not rows or not extract or not conversation.use_memory or not preferences_for(user_id).capture:
         if not known and (
             after_tools or any(quotes_others(row.text, row.role == Role.USER) for row in rows)
         ):
             taint_note(user_id=user_id, conversation_id=conversation.id)
         return
-    before = list(
-        conversation.messages.filter(position__lt=rows[0].position, superseded_by=None, captured=True)
-        .exclude(text="")
-        .order_by("-position")[:BEFORE]
-    )[::-1]
-    said = _said(conversation, [*before, *rows], tainted=known or read, shown=shown)
+    before = _captured_before(conversation.id, rows[0].position)[::-1]
+    beside = [(parse_id(item["id"]), str(item["text"])) for item in items[:SHOWN_AT_MOST]]
+    said = _said([*before, *rows], tainted=known or read, shown=[*shown, *beside])
     if not trusted:
         said = [replace(each, trust=Trust.UNTRUSTED) for each in said]
     windows_add(
@@ -222,21 +243,23 @@ def conversation_capture(
         messages=said[len(before) :],
         preceding=said[: len(before)],
         at_once=at_once,
-        tainted=read,
+        tainted=known or read,
     )
 
 
-def _said(
-    conversation: Conversation, rows: Iterable[Message], *, tainted: bool, shown: Sequence[Shown]
-) -> list[Utterance]:
+@prepared
+def _captured_before(conversation_id: UUID, position: int) -> QuerySet[Message]:
+    rows = Message.objects.unscoped().filter(conversation_id=conversation_id, position__lt=position)
+    rows = rows.filter(superseded_by=None, captured=True).exclude(text="")
+    return rows.order_by("-position")[:BEFORE]
+
+
+def _said(rows: Iterable[Message], *, tainted: bool, shown: Sequence[Shown]) -> list[Utterance]:
     """The messages as memory takes them, with the notes that Izzy put beside the turns of the conversation, as they read then.
 
     The assistant may repeat whatever the conversation held before: once that was others' words, its own are trusted no
     more than those.
     """
-    newest = memories_shown(conversation.user_id, conversation.id)
-    items = islice(chain.from_iterable(newest), SHOWN_AT_MOST)
-    shown = [*shown, *((parse_id(item["id"]), str(item["text"])) for item in items)]
     said = []
     for row in rows:
         own = row.role == Role.USER

@@ -150,6 +150,23 @@ def memories_shown(user_id: UUID, conversation_id: UUID) -> QuerySet[Turn, list[
     return turns.order_by("-position").values_list("memories", flat=True)
 
 
+def conversation_attached(user_id: UUID, conversation_id: UUID) -> bool:
+    """Whether files were ever put beside a message of the conversation: others' words, whatever became of the files since."""
+    return bool(_attached_turns(user_id, conversation_id))
+
+
+@prepared
+def _attached_turns(user_id: UUID, conversation_id: UUID) -> QuerySet[Turn, UUID]:
+    turns = Turn.objects.owned_by(user_id).filter(conversation_id=conversation_id, attached=True)
+    return turns.values_list("pk", flat=True)[:1]
+
+
+def turns_attached(user_id: UUID, turn_ids: Collection[Any]) -> set[UUID]:
+    """Those of the turns that begin with a message beside which files stand."""
+    turns = Turn.objects.owned_by(user_id).filter(pk__in=turn_ids, attached=True)
+    return set(turns.values_list("pk", flat=True))
+
+
 class Snippet(NamedTuple):
     """The passage that a search found, and the message that it stands in; neither where the title was found."""
 

@@ -19,7 +19,7 @@ from apps.agent.models import ToolCall
 from apps.agent.selectors import untrusted_turns
 from apps.agent.tools.results import UNTRUSTED
 from apps.chat.attachments.blocks import tokens_of
-from apps.chat.attachments.selectors import attachments_by_message, ids_in
+from apps.chat.attachments.selectors import MARK, attachments_by_message, ids_in
 from apps.chat.conversations.messages import readable_messages
 from apps.chat.models import OPEN_STATES, Attachment, Conversation, Message, MessageKind, Role
 from apps.chat.prompt import messages_in_force, messages_sent
@@ -242,9 +242,12 @@ def sent_turns(conversation: Conversation) -> list[SentTurn]:
     if unknown:
         rows = Message.objects.unscoped().filter(id__in=unknown)
         packed = dict(rows.values_list("id", "blocks"))
-        files = tokens_of(conversation.user_id, packed.values())
+        marked = [blocks for blocks in packed.values() if MARK in blocks]
+        files = tokens_of(conversation.user_id, marked) if marked else {}
         for key, blocks in packed.items():
-            size = estimate_tokens(blocks) + sum(files.get(each, 0) for each in ids_in(blocks))
+            size = estimate_tokens(blocks)
+            if files:
+                size += sum(files.get(each, 0) for each in ids_in(blocks))
             sizes[key] = _known[key, unknown[key]] = size
     found: dict[UUID, SentTurn] = {}
     for key, _, turn_id, state, position in listed:

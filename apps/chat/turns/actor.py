@@ -3,16 +3,18 @@ to its outcome."""
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Coroutine
 from contextlib import aclosing
 from dataclasses import asdict, dataclass, field
 from functools import partial
+from time import perf_counter
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
+
 from apps.agent.model.client import Usage
 from apps.agent.model.sdk import default_client
-from apps.agent.tools.base import find_tool
 from apps.agent.turn.events import (
     ApprovalRequested,
     Event,
@@ -25,15 +27,14 @@ from apps.agent.turn.events import (
     TurnResumed,
     TurnStarted,
 )
-from apps.agent.turn.executor import ToolExecutor, executor_for
+from apps.agent.turn.executor import ToolExecutor
 from apps.agent.turn.loop import LoopState, TurnTaken, run_turn
 from apps.chat.attachments.blocks import expanded, references
 from apps.chat.attachments.tools import attachment_read, images_asked
 from apps.chat.conversations.handover import turn_capture, turn_index
-from apps.chat.conversations.selectors import taint_of
 from apps.chat.models import Conversation, MessageKind, Role, Turn, TurnStatus
 from apps.chat.stream.events import LoggedEvent
-from apps.chat.summary.selectors import Need
+from apps.chat.summary.selectors import EXTRACT, Budget, Need
 from apps.chat.summary.services import (
     conversation_compact,
     conversation_compact_after,
@@ -48,11 +49,26 @@ from apps.chat.turns.queue import (
     work_waits,
 )
 from apps.chat.turns.store import EventLog, TurnOutcome, message_append, stopped, turn_finish
-from apps.chat.turns.watch import TurnWatch, turn_watched
 from apps.core.db.pool import in_db, shielded
 from apps.core.jobs.leases import LeaseLost
+from apps.core.log_ids import log_activity, log_ids
+from apps.core.metrics.base import SLOW, counter, histogram
+from apps.core.text import estimate_tokens
+from apps.core.traces import span
 
 logger = logging.getLogger(__name__)
+TURNS = counter("izzy_turns_total", "Turns that came to rest, by the state they are in then.", "state")
+SECONDS = histogram(
+    "izzy_turn_seconds",
+    "Time that a turn ran until it ended or waited for the user.",
+    "state",
+    buckets=SLOW,
+)
+FIRST = histogram(
+    "izzy_turn_first_token_seconds",
+    "Time from the beginning of a turn to the first of its answer's text.",
+    buckets=SLOW,
+)
 TOO_LONG = "context_too_long"
 INTERNAL_ERROR = TurnFailed(
     "internal_error", "Something went wrong inside Izzy. The server's log says what."
@@ -65,10 +81,15 @@ class RunningTurn:
 
     turn_id: UUID
     log: EventLog
-    watch: TurnWatch
+    resumed: bool
     turn: Turn = field(init=False)  # its row, once it is prepared
     loop: LoopState | None = None
+    tokens: int = 0  # of the conversation's messages that are sent, by estimate
+    is_unnamed: bool = False  # the first turn of a conversation whose title may be made
+    is_extracted: bool = False  # no model wrote the conversation's summary: it may be made anew
     waiting_for: list[dict[str, Any]] = field(default_factory=list)
+    begun: float = field(default_factory=perf_counter)
+    first: float | None = None  # seconds until the first text came
 
     @property
     def partial(self) -> list[dict[str, Any]]:
@@ -78,12 +99,16 @@ class RunningTurn:
 
     def emit(self, event: Event) -> None:
         """Logs an event and sends it on at once."""
-        self.watch.saw(event)
+        if self.first is None and isinstance(event, TextDelta):
+            self.first = perf_counter() - self.begun
+            if not self.resumed:
+                FIRST.observe(self.first)
         self.log.emit(LoggedEvent.of(self.turn_id, event))
 
     async def save_assistant(self, blocks: list[dict[str, Any]], stop_reason: str, round: int) -> None:
         answer = partial(message_append, self.turn, role=Role.ASSISTANT, blocks=blocks, round=round)
         answer = partial(answer, stop_reason=stop_reason, seq=self.log.last_seq)
+        self.tokens += estimate_tokens(str(blocks))
         await shielded(self.log.commit(answer))
 
     async def save_tool_results(
@@ -96,6 +121,7 @@ class RunningTurn:
             blocks = [*blocks, *references(keys)]
         results = partial(message_append, self.turn, role=Role.USER, blocks=blocks, round=round)
         results = partial(results, kind=MessageKind.TOOL_RESULTS, seq=self.log.last_seq)
+        self.tokens += estimate_tokens(str(blocks))
         await shielded(self.log.commit(results))
         if not keys or self.loop is None:
             return blocks
@@ -105,30 +131,21 @@ class RunningTurn:
 
     async def run(self) -> TurnOutcome:
         """Runs to the end. Cancellation and LeaseLost pass through; every other failure becomes an outcome."""
-        if not self.watch.resumed:
+        if not self.resumed:
             self.emit(TurnStarted())
         prepared = await in_db(turn_prepare, self.turn_id)
-        self.loop = prepared.state
+        self.loop, self.tokens = prepared.state, prepared.tokens
         turn = self.turn = prepared.turn
-        self.watch.of(turn.user_id)
+        self.is_unnamed = turn.position == 1 and not turn.conversation.title_by_user
+        self.is_extracted = turn.conversation.summary_by == EXTRACT
         if turn.said:
             return await self._say(turn.said)
-        if turn.memories and not self.watch.resumed:
+        if turn.memories and not self.resumed:
             self.emit(MemoryContext(turn.memories, turn.memory_tokens))
-        if prepared.too_long:
+        if self.tokens > Budget(settings.IZZY_HISTORY_TOKENS).limit:
             self.loop = await self._shorter(self.loop, Need.LIMIT) or self.loop
-        executor = await in_db(
-            executor_for,
-            user_id=turn.user_id,
-            conversation_id=turn.conversation_id,
-            turn_id=turn.id,
-            message_id=prepared.message.id,
-            use_memory=turn.conversation.use_memory,
-            taint=taint_of(turn.user_id, turn.conversation_id),
-            tools={tool.name: tool for tool in prepared.state.tools if find_tool(tool.name) != tool},
-        )
         last: Event = INTERNAL_ERROR
-        async for event in self._events(executor):
+        async for event in self._events(prepared.executor):
             if isinstance(event, Response | TurnFailed):
                 last = event
                 continue
@@ -168,6 +185,16 @@ class RunningTurn:
         shorter = await in_db(turn_reload, self.turn_id)
         shorter.build_id = loop.build_id
         return shorter
+
+    def ended(self, state: TurnStatus) -> None:
+        """Counts the turn and writes its line in the log, for those who run Izzy."""
+        seconds = perf_counter() - self.begun
+        TURNS.add(state)
+        SECONDS.observe(seconds, state)
+        first = None if self.first is None else round(self.first * 1000)
+        log_activity(
+            "turn", f"turn {state}", state=state, took_ms=round(seconds * 1000), first_token_ms=first
+        )
 
     def _outcome(self, event: Event) -> TurnOutcome:
         if not isinstance(event, Response):
@@ -214,8 +241,9 @@ class Actor:
                     self._heard = False
                     work = await self._work(None)
                     if work.turn_id is not None:
-                        with turn_watched(self.conversation_id, work.turn_id, work.resumed) as watch:
-                            await self._run_turn(work.turn_id, watch)
+                        turn = RunningTurn(turn_id=work.turn_id, log=self.log, resumed=work.resumed)
+                        with log_ids(turn=work.turn_id, conversation=self.conversation_id), span("turn"):
+                            await self._run_turn(turn)
                 elif self._extra:
                     await self._news_or(*self._extra)
                 elif await self._release():
@@ -272,25 +300,28 @@ class Actor:
                 await self.log.write()
         return work
 
-    async def _run_turn(self, turn_id: UUID, watch: TurnWatch) -> None:
-        turn = RunningTurn(turn_id=turn_id, log=self.log, watch=watch)
+    async def _run_turn(self, turn: RunningTurn) -> None:
         task = asyncio.ensure_future(turn.run())
         try:
             outcome = await self._outcome(task, turn)
         finally:
             task.cancel()
         await shielded(self.log.commit(partial(turn_finish, outcome, self.log.last_seq)))
-        watch.ended(outcome.state)
+        turn.ended(outcome.state)
         # The answer stands, whatever is wrong with search or memory: sweeps find what was not indexed or handed over.
         for follow_up in (turn_index, turn_capture):
             try:
-                await in_db(follow_up, turn_id)
+                await in_db(follow_up, turn.turn_id)
             except Exception:
-                logger.exception("turn %s: %s failed", turn_id, follow_up.__name__)
-        for work in (self._make_title(turn_id), conversation_compact_after(self.conversation_id)):
-            beside = asyncio.ensure_future(work)
-            self._extra.add(beside)
-            beside.add_done_callback(self._extra.discard)
+                logger.exception("turn %s: %s failed", turn.turn_id, follow_up.__name__)
+        beside: list[Coroutine[Any, Any, None]] = []
+        if turn.is_unnamed:
+            beside.append(self._make_title(turn.turn_id))
+        if turn.is_extracted or turn.tokens > Budget(settings.IZZY_HISTORY_TOKENS).history:
+            beside.append(conversation_compact_after(self.conversation_id))
+        for extra in map(asyncio.create_task, beside):
+            self._extra.add(extra)
+            extra.add_done_callback(self._extra.discard)
 
     async def _outcome(self, task: "asyncio.Task[TurnOutcome]", turn: RunningTurn) -> TurnOutcome:
         """How the turn ended; takes up what is asked for until then."""

@@ -53,11 +53,11 @@ class Work:
 
 @transaction.atomic
 def conversation_take(conversation_id: UUID, runner: str = PROCESS) -> Numbers | None:
-    """A fresh block of sequence numbers, or None where another process runs the conversation."""
+    """A fresh block of sequence numbers, and whose conversation it is; None where another process runs it."""
     if not Conversation.lease_take(conversation_id, runner, last_seq=F("last_seq") + RESERVE):
         return None
-    row = Conversation.objects.unscoped().only("stored_seq", "last_seq").get(id=conversation_id)
-    return Numbers(row.stored_seq, row.last_seq - RESERVE + 1, row.last_seq)
+    row = Conversation.objects.unscoped().only("stored_seq", "last_seq", "user").get(id=conversation_id)
+    return Numbers(row.stored_seq, row.last_seq - RESERVE + 1, row.last_seq, row.user_id)
 
 
 def work_waits(conversation_id: UUID, running: UUID | None) -> bool:
@@ -79,7 +79,8 @@ def work_next(conversation_id: UUID, running: UUID | None) -> Work:
     Conversation.lease_extend(conversation_id)
     turns = _turns_with_news(conversation_id)
     work = Work(events=[_line(turn) for turn in turns if not turn.announced])
-    work.events += build_events(conversation_id)
+    if _builds_with_news(conversation_id):
+        work.events += build_events(conversation_id)
     announced = [(turn.id, [True, False]) for turn in turns if not turn.announced]
     update_all(Turn, ("announced", "chosen"), announced)
     if running is not None:
@@ -186,15 +187,16 @@ def _builds_with_news(conversation_id: UUID) -> QuerySet[Follower, UUID]:
 
 def queued_line(turn: Turn) -> LoggedEvent:
     """The `turn_queued` event: the client's name for the message, the message itself, and what it replaced."""
-    message = opening_message(turn)
-    replaced = _replaced_by(turn.id)
+    shown = None
+    if not turn.by_izzy:
+        versions = versions_of([turn])[turn.id] if turn.place else ()
+        files = None if turn.attached else ()
+        shown = message_json(opening_message(turn), turn, files=files, versions=versions)
     return LoggedEvent.of(
         turn.id,
         TurnQueued(turn.client_id),
-        message=None
-        if turn.by_izzy
-        else message_json(message, turn, versions=versions_of([turn]).get(turn.id, ())),
-        replaces=[str(value) for value in replaced],
+        message=shown,
+        replaces=[str(value) for value in _replaced_by(turn.id)],
         title=turn.conversation.title,
     )
 

@@ -143,10 +143,9 @@ class Scheduler:
                 bus().send(CONVERSATIONS, str(conversation_id))
                 return
             log = EventLog(conversation_id, numbers, self.hub.publish)
-            user_id = await in_db(owner_of, conversation_id)
             actor = self.actors[conversation_id] = Actor(conversation_id, log)
             self.hub.local.add(conversation_id)
-            self._background(self._run(actor, user_id))
+            self._background(self._run(actor, numbers.user_id))
         finally:
             del self._starting[conversation_id]
 
@@ -157,7 +156,7 @@ class Scheduler:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    async def _run(self, actor: Actor, user_id: UUID | None) -> None:
+    async def _run(self, actor: Actor, user_id: UUID) -> None:
         try:
             with writing_for(user_id):
                 await actor.run()
@@ -228,11 +227,6 @@ def conversations_with_requests(conversation_ids: Collection[UUID]) -> list[UUID
     rows = Turn.objects.unscoped().filter(conversation_id__in=conversation_ids)
     requests = Q(announced=False) | Q(state__in=OPEN_STATES, stop_requested=True)
     return list(rows.filter(requests).order_by().values_list("conversation_id", flat=True).distinct())
-
-
-def owner_of(conversation_id: UUID) -> UUID | None:
-    rows = Conversation.objects.unscoped().filter(id=conversation_id)
-    return rows.values_list("user_id", flat=True).first()
 
 
 def conversations_with_build_news() -> list[UUID]:

@@ -253,13 +253,14 @@ def _turn_create(
     conversation.archived = False  # who writes in it wants it in the list again
     values = [conversation.updated_at, conversation.title, conversation.archived]
     update_all(Conversation, ("updated_at", "title", "archived"), [(conversation.pk, values)])
+    said: list[dict[str, Any]] = [{"type": "text", "text": text}]
     message = Message(
         user_id=conversation.user_id,
         conversation=conversation,
         turn=turn,
         position=turn.position,
         role=Role.USER,
-        blocks=canonical_json([*references(files), {"type": "text", "text": text}]),
+        blocks=canonical_json([*references(files), *said] if files else said),
         text=text,
         speaker=Role.USER,
     )

@@ -46,6 +46,7 @@ class Numbers(NamedTuple):
     stored: int  # of the newest event in the table
     first: int  # that may be handed out
     last: int
+    user_id: UUID  # whose conversation it is
 
 
 def position_next(conversation_id: UUID) -> int:
@@ -171,30 +172,28 @@ class TurnOutcome:
     usage: dict[str, Any] = field(default_factory=dict)
 
 
-@transaction.atomic
-def log_write(write: LogWrite, change: Change | None = None) -> list[LoggedEvent]:
-    """Stores events, makes `change` and stores the events that it returns, all or nothing. Returns those last ones.
+def log_write(
+    write: LogWrite, change: Change | None = None, where: Callable[[], bool] | None = None
+) -> list[LoggedEvent] | None:
+    """Stores events, makes `change` and stores the events that it returns, all or nothing. Returns those last ones; None, and
+    nothing is stored, `where` that says no.
 
     Raises LeaseLost when the conversation is not ours any more.
     """
-    if change:
-        Conversation.lease_extend(write.conversation_id)  # first of all: it locks the row
-    lines = (change() if change else None) or []
-    more = [replace(line, seq=write.next_seq + index) for index, line in enumerate(lines)]
-    events = [*write.events, *more]
-    values = {"last_seq": write.reserved}
-    if events:
-        values["stored_seq"] = events[-1].seq
-    Conversation.lease_extend(write.conversation_id, **values)
-    insert_all(rows_of(write.conversation_id, events))
+    if where is not None and not where():
+        return None
+    with transaction.atomic():
+        if change:
+            Conversation.lease_extend(write.conversation_id)  # first of all: it locks the row
+        lines = (change() if change else None) or []
+        more = [replace(line, seq=write.next_seq + index) for index, line in enumerate(lines)]
+        events = [*write.events, *more]
+        values = {"last_seq": write.reserved}
+        if events:
+            values["stored_seq"] = events[-1].seq
+        Conversation.lease_extend(write.conversation_id, **values)
+        insert_all(rows_of(write.conversation_id, events))
     return more
-
-
-def log_write_where(
-    write: LogWrite, change: Change | None, where: Callable[[], bool] | None
-) -> list[LoggedEvent] | None:
-    """The same, None where there is nothing to do."""
-    return log_write(write, change) if where is None or where() else None
 
 
 @transaction.atomic
@@ -300,7 +299,7 @@ class EventLog:
         """Stores what waits, and makes a change with it; neither `where` that says no, before anything is written. Hold the
         lock. Raises LeaseLost."""
         write = self.batch()
-        more = await in_db(log_write_where, write, change, where)
+        more = await in_db(log_write, write, change, where)
         if more is None:
             return
         del self.pending[: len(write.events)]

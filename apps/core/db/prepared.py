@@ -151,7 +151,8 @@ class _Select(_Statement):
         converters = compiler.get_converters([each[0] for each in compiler.select[: compiler.col_count]])
         compiler.get_converters = lambda expressions: converters
         compiler.as_sql = self.as_sql
-        self.query.query.get_compiler = lambda *args, **kwargs: compiler
+        query: Any = self.query.query
+        query.get_compiler = lambda *args, **kwargs: compiler
 
 
 class _Update(_Statement):

@@ -159,14 +159,14 @@ def windows_add(
     messages: Sequence[Utterance],
     preceding: Sequence[Utterance] = (),
     at_once: bool = False,
-    tainted: bool = False,
+    tainted: bool | None = None,
 ) -> int:
     """Adds messages to the conversation's windows; returns how many windows they are in.
 
     `preceding` are the messages before them (the overlap of a first window is taken from their end). What does
     not fill a window waits for more: IZZY_CAPTURE_WAIT after the last words, LONGEST after the first, or not at all with
     `at_once`. Call it once per message, in the transaction that notes that it was.
-    `tainted` says that untrusted content was read in the conversation that `messages` do not hold.
+    `tainted` says whether untrusted content was read in the conversation that `messages` do not hold; None: as its windows say.
     """
     fresh = [segment for message in messages for segment in segments_of(message)]
     if not fresh:
@@ -179,7 +179,7 @@ def windows_add(
         else overlap([s for message in preceding for s in segments_of(message)])
     )
     cuts = cut(start, fresh)
-    untrusted = tainted or conversation_tainted(user_id, conversation_id)
+    untrusted = conversation_tainted(user_id, conversation_id) if tainted is None else tainted
     quiet = timedelta(seconds=0 if at_once else settings.IZZY_CAPTURE_WAIT)
     made = []
     for index, part in enumerate(cuts):

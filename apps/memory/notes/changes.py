@@ -6,9 +6,10 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F, Q
+from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
+from apps.core.db.prepared import prepared_update
 from apps.core.errors import Conflict
 from apps.memory.models import (
     PRIORITY_FLOOR,
@@ -166,10 +167,14 @@ MAX_IMPORTANCE_ARCHIVED = 3
 @transaction.atomic
 def cycle_advance(*, user_id: UUID) -> None:
     """One more chat turn: moves the user's decay cycle on, whatever the number of notes."""
-    rows = DecayCycle.objects.filter(user_id=user_id)
-    if not rows.update(cycle=F("cycle") + 1):
+    if not _cycle_move(user_id):
         DecayCycle.objects.get_or_create(user_id=user_id)  # another process may have been quicker
-        rows.update(cycle=F("cycle") + 1)
+        _cycle_move(user_id)
+
+
+@prepared_update
+def _cycle_move(user_id: UUID) -> tuple[QuerySet[DecayCycle], dict[str, Any]]:
+    return DecayCycle.objects.filter(user_id=user_id), {"cycle": F("cycle") + 1}
 
 
 def access_record(*, user_id: UUID, memory_ids: Collection[UUID]) -> None:

@@ -8,7 +8,8 @@ import pytest
 from apps.accounts.models import User
 from apps.accounts.services import user_delete
 from apps.chat.attachments.files import file_read
-from apps.chat.attachments.selectors import conversation_attached, ids_in
+from apps.chat.attachments.selectors import ids_in
+from apps.chat.conversations.selectors import conversation_attached
 from apps.chat.models import Attachment, Conversation, Folder, Message, Turn
 from apps.memory.models import Memory
 from apps.memory.notes.creation import memory_create
