@@ -90,7 +90,6 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
-    "apps.core.http.middleware.WrongMethodPageMiddleware",
     "apps.core.http.middleware.RepeatMiddleware",
 ]
 

@@ -111,7 +111,7 @@ def authenticate_bearer(header: str) -> APIToken:
         raise NotAuthenticated
     now = timezone.now()
     token = _token.first(token_digest(secret))
-    if token is None or not token.is_valid_at(now):
+    if token is None or (token.expires_at is not None and token.expires_at <= now):
         raise NotAuthenticated("This API token is unknown, expired or revoked.")
     log_ids_add(user=token.user_id)
     if token.last_used_at is None or now - token.last_used_at > LAST_USED_STEP:
@@ -125,9 +125,9 @@ def authenticate_bearer(header: str) -> APIToken:
 
 @prepared
 def _token(digest: str) -> QuerySet[APIToken]:
-    return (
-        APIToken.objects.unscoped().filter(digest=digest).select_related("user__preferences").order_by()
-    )
+    """The token that was not revoked, of somebody who may sign in."""
+    rows = APIToken.objects.unscoped().filter(digest=digest, revoked_at=None, user__is_active=True)
+    return rows.select_related("user__preferences").order_by()
 
 
 def has_scope(token: APIToken, scope: str) -> bool:

@@ -1,6 +1,5 @@
 """Users, what they prefer, their API tokens, and secrets encrypted at rest."""
 
-from datetime import datetime
 from enum import StrEnum
 from typing import ClassVar
 
@@ -144,11 +143,6 @@ class APIToken(UserOwned):
 
     def __str__(self) -> str:
         return f"{self.name} ({self.hint}…)"
-
-    def is_valid_at(self, now: datetime) -> bool:
-        """Whether the token opens anything: not revoked, not expired, of somebody who may sign in."""
-        expired = self.expires_at is not None and self.expires_at <= now
-        return self.revoked_at is None and not expired and self.user.is_active
 
 
 class Secret(models.Model):

@@ -89,6 +89,7 @@ class Conversation(UserOwned, Leased):
 
     everything: ClassVar["models.Manager[Conversation]"] = models.Manager()
     objects: ClassVar[ConversationManager] = ConversationManager()
+    lease_only: ClassVar = {"deleted_at": None}
 
     class Meta:
         indexes = [
@@ -115,11 +116,6 @@ class Conversation(UserOwned, Leased):
 
     def __str__(self) -> str:
         return self.title or "New conversation"
-
-    @classmethod
-    def lease_free(cls, prefix: str = "") -> Q:
-        """Nobody takes up one that is being deleted."""
-        return super().lease_free(prefix) & Q(**{f"{prefix}deleted_at": None})
 
 
 class TurnStatus(models.TextChoices):

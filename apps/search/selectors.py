@@ -49,7 +49,8 @@ def search(
     if not query.strip() or top_k < 1:
         return []
     scope, now = scope or EVERYTHING, timezone.now()
-    query_prepare(user_id, query[:MAX_QUERY_CHARS])
+    if encoder_name():
+        query_prepare(user_id, query[:MAX_QUERY_CHARS])
     with index_open(user_id, past=scope.as_of is not None) as opened:
         if opened is None or not opened[1].living:
             return []
@@ -102,7 +103,9 @@ def similar_each(
         return nothing
     # Not while the index is locked: the encoder may take long.
     wanted = [texts[number] for number in asked]
-    base, side = base_documents(wanted), side_vectors(known.side, wanted, Use.DOCUMENT)
+    base, side = base_documents(wanted), None
+    if known.side is not None:
+        side = side_vectors(known.side, wanted, Use.DOCUMENT)
     with index_open(user_id, head=known) as opened:
         if opened is None:
             return nothing

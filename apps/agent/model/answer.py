@@ -79,7 +79,7 @@ class Answer:
                     self.server.append(
                         ServerCall(str(made.get("id")), str(made.get("name")), made["input"])
                     )
-                if block.start["type"] == "text":
+                if block.citations:
                     text = storable(source_links(block.citations))
             case "message_delta":
                 self.stop_reason = _word(event["delta"].get("stop_reason")) or self.stop_reason

@@ -41,7 +41,8 @@ def readable_text(blocks: Iterable[Block]) -> str:
     for block in blocks:
         if block.get("type") == "text" and block.get("text"):
             parts += [GAP] if gap and parts else []
-            parts.append(str(block["text"]) + source_links(block.get("citations")))
+            cited = block.get("citations")
+            parts.append(str(block["text"]) + (source_links(cited) if cited else ""))
             gap = False
         elif is_server_block(block):
             gap = True

@@ -89,17 +89,17 @@ def messages_index(messages: list[Message]) -> None:
         ]
         with writing_for(user_id), precompute():
             documents_prepare(user_id=user_id, texts=[document.text for document in documents])
-            with transaction.atomic():  # leaves out what was replaced or deleted meanwhile
+            with transaction.atomic():  # leaves out what was replaced, deleted or indexed meanwhile
                 ids = [message.id for message in own]
-                there = set(_in_force(ids))
+                there = set(_to_index(ids))
                 kept = [document for document in documents if document.source_id in there]
-                documents_index(user_id=user_id, documents=kept)
+                documents_index(user_id=user_id, documents=kept, are_new=True)
                 _note_indexed(ids)
 
 
 @prepared
-def _in_force(ids: list[UUID]) -> QuerySet[Message, UUID]:
-    rows = Message.objects.unscoped().filter(pk__among=ids, superseded_by=None)
+def _to_index(ids: list[UUID]) -> QuerySet[Message, UUID]:
+    rows = Message.objects.unscoped().filter(pk__among=ids, superseded_by=None, indexed=False)
     return rows.values_list("pk", flat=True)
 
 

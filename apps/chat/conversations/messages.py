@@ -79,18 +79,23 @@ def message_json(
     if files is None:
         files = attachments_by_message(message.user_id, [message]).get(message.pk, [])
     return MessageOutput.dump(
-        Beside(
-            message,
-            html=markdown.render(message.text, directly if from_user else leads),
-            speaker=message.speaker or message.role,
-            turn=turn and turn.id,
-            state=turn.state if turn else TurnStatus.DONE,
-            error={"code": turn.error_code, "message": turn.error_message} if turn and failed else None,
-            tool_calls=[] if from_user else list(map(toolcall_seen, calls)),
-            versions=list(versions) if from_user else [],
-            memories=turn.memories if turn and from_user else [],
-            attachments=files,
-        )
+        {
+            "id": message.id,
+            "role": message.role,
+            "speaker": message.speaker or message.role,
+            "text": message.text,
+            "html": markdown.render(message.text, directly if from_user else leads),
+            "created_at": message.created_at,
+            "turn": turn and turn.id,
+            "state": turn.state if turn else TurnStatus.DONE,
+            "error": {"code": turn.error_code, "message": turn.error_message}
+            if turn and failed
+            else None,
+            "tool_calls": [] if from_user else list(map(toolcall_seen, calls)),
+            "versions": list(versions) if from_user else [],
+            "memories": turn.memories if turn and from_user else [],
+            "attachments": files,
+        }
     )
 
 

@@ -135,6 +135,7 @@ class Feed:
             tuple[int, Sequence[LoggedEvent]]
         ] = []  # kept while some before them are missing
         self.watchers: set[Subscription] = set()
+        self.pages = 0  # of the watchers
         self._gone = False
         self._html = LiveHtml(self._through)
         self._links: asyncio.Task[None] | None = None
@@ -163,16 +164,16 @@ class Feed:
             self.last_seq = seq
             self._html.prime(live, seq)
             self.publish([])  # what has come meanwhile
-        self._look_for_links()
+        if self._link_met:
+            self._look_for_links()
 
     def _pass_on(self, event: LoggedEvent) -> None:
-        page = self.is_page_watching
-        for each in (*self._html.take(event, shown=page), event):
+        for each in (*self._html.take(event, shown=self.pages > 0), event):
             self._send(each)
         if event.type in NAMES_LINKS:
             self._links_wanted += 1
             self._html.leads = self._through
-        if event.type != TEXT or not page:
+        if event.type != TEXT or not self.pages:
             return
         self._link_met = self._link_met or may_link(event.payload["text"])
         self._look_for_links()
@@ -203,10 +204,6 @@ class Feed:
         if self._links is not None:
             self._links.cancel()
 
-    @property
-    def is_page_watching(self) -> bool:
-        return any(watcher.html for watcher in self.watchers)
-
     def _through(self, url: str) -> str:
         """Where a link leads as long as it is not known whether it may open directly."""
         self._link_met = True
@@ -214,7 +211,7 @@ class Feed:
 
     def _look_for_links(self) -> None:
         """Looks up which links may open directly, once there are any: what was read or said may change that."""
-        behind = self._links_known != self._links_wanted and self._link_met and self.is_page_watching
+        behind = self._links_known != self._links_wanted and self._link_met and self.pages
         if behind and (self._links is None or self._links.done()):
             self._links = asyncio.ensure_future(self._know_links())
 
@@ -251,8 +248,9 @@ class Hub:
 
     def publish(self, conversation_id: UUID, previous: int, events: Sequence[LoggedEvent]) -> None:
         """Events of a turn that runs here, and the number of the one before them."""
-        rows = [[event.seq, str(event.turn_id), event.type, event.payload] for event in events]
-        bus().send(TOPIC.format(conversation_id), [previous, rows])
+        if bus().wired() is not None:
+            rows = [[event.seq, str(event.turn_id), event.type, event.payload] for event in events]
+            bus().send(TOPIC.format(conversation_id), [previous, rows])
         if (feed := self.feeds.get(conversation_id)) is not None and feed.publish(events, previous):
             self._missing.set()
 
@@ -265,6 +263,7 @@ class Hub:
             self.feeds[conversation_id] = feed
         watcher = Subscription(conversation_id, html=html)
         feed.watchers.add(watcher)
+        feed.pages += html
         if self._poller is None or self._poller.done():
             self._poller = asyncio.ensure_future(self._poll())
         return watcher
@@ -272,13 +271,14 @@ class Hub:
     def has_page(self, conversation_id: UUID) -> bool:
         """Whether a page shows the conversation, as far as this process knows."""
         feed = self.feeds.get(conversation_id)
-        return feed is not None and feed.is_page_watching
+        return feed is not None and feed.pages > 0
 
     def leave(self, watcher: Subscription) -> None:
         feed = self.feeds.get(watcher.conversation_id)
-        if feed is None:
+        if feed is None or watcher not in feed.watchers:
             return
         feed.watchers.discard(watcher)
+        feed.pages -= watcher.html
         if watcher.html and not self.has_page(watcher.conversation_id):
             self.page_closed(watcher.conversation_id)
         if not feed.watchers:

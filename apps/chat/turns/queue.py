@@ -94,12 +94,24 @@ def work_next(conversation_id: UUID, running: UUID | None) -> Work:
 
 
 def _line(turn: Turn) -> LoggedEvent:
-    """The events to send of a turn that has news."""
-    if turn.state == TurnStatus.QUEUED:
-        return queued_line(turn)
-    if turn.chosen:
-        return LoggedEvent.of(turn.id, BranchChosen())
-    return LoggedEvent.of(turn.id, TurnStopped(), messages=message_ids(turn))
+    """The event to send of a turn that has news: of a queued one with the client's name for the message, the message itself, and
+    what it replaced."""
+    if turn.state != TurnStatus.QUEUED:
+        if turn.chosen:
+            return LoggedEvent.of(turn.id, BranchChosen())
+        return LoggedEvent.of(turn.id, TurnStopped(), messages=message_ids(turn))
+    shown = None
+    if not turn.by_izzy:
+        versions = versions_of([turn])[turn.id] if turn.place else ()
+        files = None if turn.attached else ()
+        shown = message_json(opening_message(turn), turn, files=files, versions=versions)
+    return LoggedEvent.of(
+        turn.id,
+        TurnQueued(turn.client_id),
+        message=shown,
+        replaces=[str(value) for value in _replaced_by(turn.id)],
+        title=turn.conversation.title,
+    )
 
 
 def build_events(conversation_id: UUID) -> list[LoggedEvent]:
@@ -183,22 +195,6 @@ def _turns_with_news_briefly(conversation_id: UUID) -> QuerySet[Turn, tuple[UUID
 def _builds_with_news(conversation_id: UUID) -> QuerySet[Follower, UUID]:
     rows = Follower.objects.unscoped().filter(has_news=True, conversation_id=conversation_id)
     return rows.values_list("pk", flat=True)
-
-
-def queued_line(turn: Turn) -> LoggedEvent:
-    """The `turn_queued` event: the client's name for the message, the message itself, and what it replaced."""
-    shown = None
-    if not turn.by_izzy:
-        versions = versions_of([turn])[turn.id] if turn.place else ()
-        files = None if turn.attached else ()
-        shown = message_json(opening_message(turn), turn, files=files, versions=versions)
-    return LoggedEvent.of(
-        turn.id,
-        TurnQueued(turn.client_id),
-        message=shown,
-        replaces=[str(value) for value in _replaced_by(turn.id)],
-        title=turn.conversation.title,
-    )
 
 
 def opening_message(turn: Turn) -> Message:

@@ -36,7 +36,7 @@ class EdgeSecurityMiddleware(SecurityMiddleware):
     Izzy itself sees the proxy's plain http alone. What the proxy says of the client (X-Forwarded-Proto) is good enough
     for that without IZZY_BEHIND_PROXY too: who makes it up is spared a redirect, and nothing else.
 
-    Every answer has IZZY_CSP, under /admin/ IZZY_CSP_ADMIN, since unfold evaluates strings and styles inline.
+    Where Django sends an empty 405 there is a page instead. Every answer has IZZY_CSP, under /admin/ IZZY_CSP_ADMIN, since unfold evaluates strings and styles inline.
     """
 
     def process_request(self, request: HttpRequest) -> HttpResponsePermanentRedirect | None:
@@ -48,6 +48,9 @@ class EdgeSecurityMiddleware(SecurityMiddleware):
 
     def process_response(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
         response = super().process_response(request, response)
+        empty = isinstance(response, HttpResponse) and not response.content
+        if response.status_code == 405 and empty and request.accepts("text/html"):
+            say_wrong_method(request, response)
         if (match := request.resolver_match) is not None:
             log_ids_add(route=match.route)
         if settings.TLS and not isinstance(response, HttpResponsePermanentRedirect):
@@ -94,22 +97,13 @@ class RepeatMiddleware(MiddlewareMixin):
         return answer
 
 
-class WrongMethodPageMiddleware(MiddlewareMixin):
-    """A page where Django sends an empty 405: somebody opened an address that only takes forms."""
-
-    def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-        if response.status_code != 405:
-            return response
-        empty = isinstance(response, HttpResponse) and not response.content
-        if not empty or not request.accepts("text/html"):
-            return response
-        error = IzzyError(
-            "This address takes what a form on another page sends.", code="method_not_allowed"
-        )
-        error.status = 405
-        page = error_response(request, error)
-        page.headers["Allow"] = response.headers.get("Allow", "")
-        return page
+def say_wrong_method(request: HttpRequest, response: HttpResponse) -> None:
+    """Makes a page of an empty 405: somebody opened an address that only takes forms."""
+    error = IzzyError("This address takes what a form on another page sends.", code="method_not_allowed")
+    error.status = 405
+    page = error_response(request, error)
+    response.content = page.content
+    response.headers["Content-Type"] = page.headers["Content-Type"]
 
 
 def error_response(request: HttpRequest, error: IzzyError, title: str = "") -> HttpResponse:

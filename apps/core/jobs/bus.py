@@ -60,7 +60,7 @@ class Bus:
 
     def send(self, topic: str, item: Any) -> None:
         """To those who listen in other processes."""
-        if (wire := self._wired()) is not None:
+        if (wire := self.wired()) is not None:
             call_in(wire.loop, partial(wire.put, topic, item))
 
     def listen(self, topic: str, hear: Hear) -> Callable[[], None]:
@@ -68,7 +68,7 @@ class Bus:
         listener = Listener(asyncio.get_running_loop(), hear)
         with self._lock:
             self._listeners.setdefault(topic, []).append(listener)
-        if (wire := self._wired()) is not None:
+        if (wire := self.wired()) is not None:
             call_in(wire.loop, wire.changed.set)
         return partial(self._unlisten, topic, listener)
 
@@ -99,10 +99,10 @@ class Bus:
                 listeners.remove(listener)
             if not listeners:
                 self._listeners.pop(topic, None)
-        if (wire := self._wired()) is not None:
+        if (wire := self.wired()) is not None:
             call_in(wire.loop, wire.changed.set)
 
-    def _wired(self) -> "Wire | None":
+    def wired(self) -> "Wire | None":
         """The connection over the layer that is set now; None where that one lives in this process alone."""
         layer = get_channel_layer()
         if isinstance(layer, InMemoryChannelLayer):

@@ -5,11 +5,11 @@ import logging
 import os
 import secrets
 import socket
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 from uuid import UUID
 
 from django.db import DatabaseError, models
@@ -46,6 +46,8 @@ class Leased(models.Model):
     )  # the process; "" where it was given back
     lease_until = models.DateTimeField(null=True, blank=True)
 
+    lease_only: ClassVar[Mapping[str, Any]] = {}  # what else holds of a row that may be taken
+
     class Meta:
         abstract = True
 
@@ -55,7 +57,8 @@ class Leased(models.Model):
         the clock was set back. `prefix` leads from another table to the row (`conversation__`)."""
         until = f"{prefix}lease_until"
         over = Q(**{f"{until}__lt": Now()}) | Q(**{f"{until}__gt": Now() + 4 * LEASE})
-        return over | Q(**{f"{until}__isnull": True}) | Q(**{f"{prefix}runner": ""})
+        free = over | Q(**{f"{until}__isnull": True}) | Q(**{f"{prefix}runner": ""})
+        return free & Q(**{f"{prefix}{name}": value for name, value in cls.lease_only.items()})
 
     @classmethod
     def lease_take(cls, key: UUID, runner: str = PROCESS, /, **values: Any) -> bool:

@@ -173,11 +173,9 @@ def windows_add(
         return 0
     now = timezone.now()
     opened = _open_window(user_id, conversation_id)
-    start = (
-        _segments(opened)
-        if opened
-        else overlap([s for message in preceding for s in segments_of(message)])
-    )
+    start = _segments(opened) if opened else []
+    if preceding and not opened:
+        start = overlap([segment for message in preceding for segment in segments_of(message)])
     cuts = cut(start, fresh)
     untrusted = conversation_tainted(user_id, conversation_id) if tainted is None else tainted
     quiet = timedelta(seconds=0 if at_once else settings.IZZY_CAPTURE_WAIT)

@@ -98,10 +98,11 @@ class UserRows:
             self.coarse = None
         self.vectors[places] = batch.vectors
         self.embedded[places] = batch.embedded
-        self._take_sides(places, batch)
+        if len(batch.side_places):
+            self._take_sides(places, batch)
 
     def _take_sides(self, places: Rows, batch: Batch) -> None:
-        if self.side is None and len(batch.side_places) and self.side_space is not None:
+        if self.side is None and self.side_space is not None:
             self.side = SideVectors(self.side_space, self.capacity)
         if self.side is not None:
             self.side.put(places[batch.side_places], batch.sides)
@@ -119,7 +120,8 @@ class UserRows:
         self.vectors[start:end] = batch.vectors
         self.alive[start:end] = True
         self.embedded[start:end] = batch.embedded
-        self._take_sides(np.arange(start, end), batch)
+        if len(batch.side_places):
+            self._take_sides(np.arange(start, end), batch)
         # What speaks for a passage whatever the question: saying much, not asking. The same for all notes.
         spoken = batch.features["source"] == features.SOURCE_CODES[Source.CONVERSATION]
         terms = np.where(spoken, batch.features["length"], NOTE_TERMS)

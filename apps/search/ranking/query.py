@@ -16,7 +16,7 @@ from apps.search.embedders.base import QueryWeights, Vector
 from apps.search.features import text_hash
 from apps.search.index.cache import index_open
 from apps.search.index.rows import UserRows
-from apps.search.spaces import base_query, encoder_name, side_query
+from apps.search.spaces import base_query, side_query
 from apps.search.text.analysis import (
     MAX_TERMS,
     one_edit_from,
@@ -130,9 +130,7 @@ def encoder_question(text: str, rows: UserRows) -> str:
 
 
 def query_prepare(user_id: UUID, text: str) -> None:
-    """Have an encoder's vector of a question ready, for whoever needs it while the user's index is locked."""
-    if not encoder_name():
-        return
+    """Have the encoder's vector of a question ready where there is one, for whoever needs it while the user's index is locked."""
     with index_open(user_id) as opened:
         if opened is None or opened[0].side is None or opened[1].side is None:
             return
