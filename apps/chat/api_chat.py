@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
 from asgiref.sync import async_to_sync
+from django.db.models import QuerySet
 from django.http import HttpResponse, HttpResponseBase
 from drf_spectacular.utils import OpenApiResponse
 from pydantic import Field, model_validator
@@ -28,6 +29,7 @@ from apps.chat.turns.branches import branch_choose
 from apps.chat.turns.scheduler import schedule_soon, scheduler
 from apps.chat.turns.services import MAX_CLIENT_ID, MAX_MESSAGE_CHARS
 from apps.core.db.pool import in_db
+from apps.core.db.prepared import prepared
 from apps.core.db.writing import one_view
 from apps.core.errors import Conflict, InvalidInput, IzzyError, NotFound
 from apps.core.http.rest import UserView, event_stream_of, operation
@@ -179,14 +181,28 @@ async def turn_frames(
 @one_view()
 def _start(turn_id: UUID, after: int) -> tuple[Start, bool] | None:
     """The turn's stored events, and whether it has ended; None where its conversation was deleted meanwhile."""
-    turn = Turn.objects.unscoped().select_related("conversation").filter(id=turn_id).first()
+    turn = _turn_with_place.first(turn_id)
     if turn is None:
         return None
     conversation = turn.conversation
-    rows = TurnEvent.objects.filter(turn_id=turn_id, last_seq__gt=after).order_by("seq")
-    frames = [event.frame(conversation.id) for event in events_of(rows, after)]
+    frames = [event.frame(conversation.id) for event in events_of(_events(turn_id, after), after)]
     seq = max(after, conversation.stored_seq)
     return Start(frames, seq, None), turn.state not in OPEN_STATES
+
+
+@prepared
+def _turn_with_place(turn_id: UUID) -> QuerySet[Turn]:
+    return Turn.objects.unscoped().select_related("conversation").filter(id=turn_id)
+
+
+@prepared
+def _turn_of(user_id: UUID, turn_id: UUID) -> QuerySet[Turn]:
+    return Turn.objects.owned_by(user_id).filter(id=turn_id)
+
+
+@prepared
+def _events(turn_id: UUID, after: int) -> QuerySet[TurnEvent]:
+    return TurnEvent.objects.filter(turn_id=turn_id, last_seq__gt=after).order_by("seq")
 
 
 async def turn_stream(
@@ -223,7 +239,7 @@ class TurnView(UserView):
 
     def _whole(self, turn_id: UUID, last: dict[str, Any] | None) -> dict[str, Any]:
         """The end of the turn, as `TurnOutput` has it. Raises what it failed with."""
-        turn = Turn.objects.for_user(self.user_id).filter(id=turn_id).first()
+        turn = _turn_of.first(self.user_id, turn_id)
         if turn is None:
             raise NotFound("The conversation was deleted meanwhile.")
         event = last or {}

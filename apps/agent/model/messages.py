@@ -5,12 +5,9 @@ back byte for byte; no other server knows them.
 """
 
 import hashlib
-import json
 import re
 from collections.abc import Iterable
 from typing import Any
-
-from apps.core.text import canonical_json
 
 Block = dict[str, Any]
 
@@ -154,7 +151,8 @@ def valid_messages(messages: list[Block]) -> list[Block]:
     calls: list[tuple[str, str]] = []  # The newest calls: the id each had, and the one it has now.
     for message in messages:
         content = content_of(message)
-        _add(valid, "user", _results(calls, content))
+        if calls:
+            _add(valid, "user", _results(calls, content))
         calls, kept = [], []
         for block in content:
             if block["type"] == "tool_use" and message["role"] == "assistant":
@@ -168,7 +166,8 @@ def valid_messages(messages: list[Block]) -> list[Block]:
             elif block["type"] != "tool_result" and (block["type"] != "text" or block["text"].strip()):
                 kept.append(block)
         _add(valid, message["role"], kept)
-    _add(valid, "user", _results(calls, []))
+    if calls:
+        _add(valid, "user", _results(calls, []))
     return valid
 
 

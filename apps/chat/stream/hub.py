@@ -83,9 +83,6 @@ class Subscription:
                 self._drop_older(frame)
             elif self._queue[-1].joins(waiting):
                 return
-        self._append(waiting)
-
-    def _append(self, waiting: _Waiting) -> None:
         if len(self._queue) >= QUEUE_FRAMES:
             self.lagged = True
         else:
@@ -107,8 +104,10 @@ class Subscription:
 
     def begin(self, frames: Sequence[dict[str, Any]], after: int) -> None:
         """Sends `frames` as they are, then everything above `after`, what has come meanwhile included."""
-        for frame in frames:
-            self._append(_Waiting(frame, [frame["text"]] if frame["type"] == TEXT else []))
+        self._queue.extend(
+            _Waiting(frame, [frame["text"]] if frame["type"] == TEXT else []) for frame in frames
+        )
+        self._came.set()
         self._after = after
         early, self._early = self._early, []
         for event in early:

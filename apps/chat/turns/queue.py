@@ -2,6 +2,8 @@
 
 import logging
 from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
@@ -30,7 +32,7 @@ from apps.chat.models import (
 )
 from apps.chat.stream.events import LoggedEvent, rows_of, text_after
 from apps.chat.turns.store import RESERVE, Numbers, message_ids, position_next, turn_close
-from apps.core.db.prepared import prepared
+from apps.core.db.prepared import prepared, prepared_update
 from apps.core.db.writing import update_all, users_of
 from apps.core.jobs.leases import PROCESS
 
@@ -56,8 +58,14 @@ def conversation_take(conversation_id: UUID, runner: str = PROCESS) -> Numbers |
     """A fresh block of sequence numbers, and whose conversation it is; None where another process runs it."""
     if not Conversation.lease_take(conversation_id, runner, last_seq=F("last_seq") + RESERVE):
         return None
-    row = Conversation.objects.unscoped().only("stored_seq", "last_seq", "user").get(id=conversation_id)
-    return Numbers(row.stored_seq, row.last_seq - RESERVE + 1, row.last_seq, row.user_id)
+    [(stored, last, user_id)] = _numbers(conversation_id)
+    return Numbers(stored, last - RESERVE + 1, last, user_id)
+
+
+@prepared
+def _numbers(conversation_id: UUID) -> QuerySet[Conversation, tuple[int, int, UUID]]:
+    row = Conversation.objects.unscoped().filter(id=conversation_id)
+    return row.values_list("stored_seq", "last_seq", "user_id")
 
 
 def work_waits(conversation_id: UUID, running: UUID | None) -> bool:
@@ -69,7 +77,7 @@ def work_waits(conversation_id: UUID, running: UUID | None) -> bool:
     return bool(others or _builds_with_news(conversation_id))
 
 
-@transaction.atomic
+@transaction.atomic(savepoint=False)
 def work_next(conversation_id: UUID, running: UUID | None) -> Work:
     """Takes up what others asked for; when no turn runs here (`running` None), claims the next one.
 
@@ -257,16 +265,17 @@ def _is_decided(turn: Turn) -> bool:
 
 def _take(turn: Turn) -> bool:
     """Whether this update, of all processes' that may try, moved the turn to running."""
-    row = Turn.objects.unscoped().filter(id=turn.id, state=turn.state)
-    now = timezone.now()
-    return bool(
-        row.update(
-            state=TurnStatus.RUNNING,
-            started_at=Coalesce(F("started_at"), now),
-            attempt=F("attempt") + 1,
-            waiting_for=[],
-        )
-    )
+    return bool(_run(turn.id, turn.state, timezone.now()))
+
+
+@prepared_update
+def _run(turn_id: UUID, state: str, now: datetime) -> tuple[QuerySet[Turn], dict[str, Any]]:
+    return Turn.objects.unscoped().filter(id=turn_id, state=state), {
+        "state": TurnStatus.RUNNING,
+        "started_at": Coalesce(F("started_at"), now),
+        "attempt": F("attempt") + 1,
+        "waiting_for": [],
+    }
 
 
 def _end_early(turn: Turn, reason: Reason) -> list[LoggedEvent]:

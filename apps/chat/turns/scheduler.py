@@ -14,7 +14,7 @@ from uuid import UUID
 from weakref import WeakKeyDictionary, WeakSet
 
 from django.db import DatabaseError
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from apps.agent.models import ToolCall
@@ -27,6 +27,7 @@ from apps.chat.turns.actor import Actor
 from apps.chat.turns.queue import conversation_take
 from apps.chat.turns.store import EventLog, logs_store
 from apps.core.db.pool import in_db
+from apps.core.db.prepared import prepared
 from apps.core.db.writing import users_of, writing_for
 from apps.core.jobs.bus import bus
 
@@ -231,16 +232,22 @@ def conversations_with_requests(conversation_ids: Collection[UUID]) -> list[UUID
 
 def conversations_with_build_news() -> list[UUID]:
     """Conversations whose log lacks messages of builds; for one that was deleted they count as logged."""
-    followers = Follower.objects.unscoped().filter(has_news=True).order_by()
-    wanted = list(followers.values_list("conversation_id", flat=True).distinct())
+    wanted = _wanted_by_builds()
     if not wanted:
         return []
+    followers = Follower.objects.unscoped().filter(has_news=True).order_by()
     rows = Conversation.objects.unscoped().filter(id__in=wanted, deleted_at=None)
     there = set(rows.values_list("id", flat=True))
     for _, gone in users_of(followers.exclude(conversation_id__in=there)):
         for conversation_id in gone.values_list("conversation_id", flat=True).distinct():
             messages_to_log(conversation_id=conversation_id)
     return [conversation_id for conversation_id in wanted if conversation_id in there]
+
+
+@prepared
+def _wanted_by_builds() -> QuerySet[Follower, UUID]:
+    followers = Follower.objects.unscoped().filter(has_news=True).order_by()
+    return followers.values_list("conversation_id", flat=True).distinct()
 
 
 def conversations_left() -> list[UUID]:

@@ -30,7 +30,7 @@ from apps.core.db.writing import insert_all, update_all
 from apps.core.errors import Conflict, InvalidInput, IzzyError, NotFound
 from apps.core.ids import parse_id
 from apps.core.text import canonical_json, clean_text, is_yes
-from apps.memory.capture.windows import windows_hasten
+from apps.memory.capture.windows import windows_hasten_others
 
 MAX_MESSAGE_CHARS = 100_000
 MAX_CLIENT_ID = 64
@@ -83,7 +83,7 @@ def message_send(
             place = conversation_get(user_id, conversation, lock=True)
         _check_queue(place)
         if not _any_turn(place.id):
-            windows_hasten(user_id=user_id, other_than=place.id)
+            windows_hasten_others(user_id=user_id, other_than=place.id)
         replaced = None
         if replaces is not None:
             replaced = _own_messages(place).filter(id=parse_id(replaces)).first()

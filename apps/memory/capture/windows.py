@@ -14,7 +14,7 @@ from django.db import transaction
 from django.db.models import F, QuerySet
 from django.utils import timezone
 
-from apps.core.db.prepared import prepared
+from apps.core.db.prepared import prepared, prepared_update
 from apps.core.db.writing import insert_all, once, users_of
 from apps.core.purging.trace import Hits, Trace
 from apps.core.quotes import own_words, split_quotes
@@ -151,7 +151,7 @@ def overlap(segments: Sequence[Segment]) -> list[Segment]:
     return kept[::-1]
 
 
-@transaction.atomic
+@transaction.atomic(savepoint=False)
 def windows_add(
     *,
     user_id: UUID,
@@ -199,19 +199,29 @@ def windows_add(
     return len(cuts)
 
 
-def windows_hasten(
-    *, user_id: UUID, conversation_id: UUID | None = None, other_than: UUID | None = None
-) -> int:
-    """Windows that wait for more words are read now: those of one conversation, or of all `other_than` one; returns how many.
+def windows_hasten(*, user_id: UUID, conversation_id: UUID) -> int:
+    """The conversation's windows that wait for more words are read now; returns how many. What waits because reading it failed
+    keeps its time."""
+    rows = _quiet(user_id, timezone.now()).filter(conversation_id=conversation_id)
+    return rows.update(due_at=timezone.now())
 
-    What waits because reading it failed keeps its time.
-    """
-    rows = CaptureWindow.objects.for_user(user_id).filter(
-        state=WindowState.WAITING, attempts=0, delays=0
-    )
-    rows = rows.filter(conversation_id=conversation_id) if conversation_id else rows
-    rows = rows.exclude(conversation_id=other_than) if other_than else rows
-    return rows.filter(due_at__gt=timezone.now()).update(due_at=timezone.now())
+
+def windows_hasten_others(*, user_id: UUID, other_than: UUID) -> int:
+    """The same of all conversations but one."""
+    return _hasten_others(user_id, other_than, timezone.now())
+
+
+@prepared_update
+def _hasten_others(
+    user_id: UUID, other_than: UUID, now: datetime
+) -> tuple[QuerySet[CaptureWindow], dict[str, Any]]:
+    return _quiet(user_id, now).exclude(conversation_id=other_than), {"due_at": now}
+
+
+def _quiet(user_id: UUID, now: datetime) -> QuerySet[CaptureWindow]:
+    """The windows that wait for more words."""
+    rows = CaptureWindow.objects.for_user(user_id).filter(state=WindowState.WAITING, due_at__gt=now)
+    return rows.filter(attempts=0, delays=0)
 
 
 def taint_note(*, user_id: UUID, conversation_id: UUID) -> None:
