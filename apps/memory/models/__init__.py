@@ -1,7 +1,6 @@
 """Rows of a user's memory, by topic."""
 
 from .base import (
-    KEEP_DELETED,
     STANDING,
     Action,
     FileAction,
@@ -15,8 +14,8 @@ from .base import (
     Status,
     Tier,
     Trust,
-    is_gone,
 )
+from .deletion import KEEP_DELETED, Purged, PurgeReceipt, PurgeState, is_gone
 from .handles import NoteHandle
 from .imports import OPEN_IMPORTS, Import, ImportState
 from .notes import (
@@ -29,7 +28,6 @@ from .notes import (
     MemoryFileRevision,
     MemoryRevision,
 )
-from .receipts import Purged, PurgeReceipt, PurgeState
 from .summary import MemorySummary
 from .uses import MemoryUse, UsedIn
 from .windows import CaptureLease, CaptureWindow, GateVerdict, WindowState

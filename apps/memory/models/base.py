@@ -2,16 +2,14 @@
 
 import unicodedata
 from collections.abc import Mapping
-from datetime import datetime, timedelta
-from typing import Any, TypeVar
-from uuid import UUID
+from typing import Any
 
 from django.conf import settings
 from django.db import models
 from django.utils import timezone
 
 from apps.core.ids import uuid7
-from apps.core.models import OwnedManager, UserOwned
+from apps.core.models import UserOwned
 
 
 class Tier(models.TextChoices):
@@ -123,13 +121,9 @@ class ReviewReason(models.TextChoices):
     EVERYTHING = "everything", "you review everything"
 
 
-M = TypeVar("M", bound=models.Model)
-
 STANDING = "standing"
 """The category of what is put beside the first message of every conversation: how the user wants to be treated, and what
 must never be overlooked, whatever the message is about."""
-KEEP_DELETED = timedelta(days=30)
-"""How long a deleted note or file can be restored."""
 
 
 class Owned(UserOwned):
@@ -142,25 +136,6 @@ class Owned(UserOwned):
 
     class Meta:
         abstract = True
-
-
-class DeletableManager(OwnedManager[M]):
-    """The rows a user still has; a deleted one (`deleted_at`) is only in what says `with_deleted` or `restorable`."""
-
-    def unscoped(self) -> models.QuerySet[M]:
-        return super().unscoped().filter(deleted_at=None)
-
-    def with_deleted(self, user_id: UUID) -> models.QuerySet[M]:
-        """All rows of a user, also those in the 30 days after their deletion."""
-        return super().unscoped().filter(user_id=user_id)
-
-    def restorable(self, user_id: UUID) -> models.QuerySet[M]:
-        """The rows of a user that were deleted in the last 30 days."""
-        return self.with_deleted(user_id).filter(deleted_at__gt=timezone.now() - KEEP_DELETED)
-
-    def all_deleted(self) -> models.QuerySet[M]:
-        """Everybody's deleted rows, for the sweep."""
-        return super().unscoped().exclude(deleted_at=None)
 
 
 class Revision(UserOwned):
@@ -179,11 +154,6 @@ class Revision(UserOwned):
 
     class Meta:
         abstract = True
-
-
-def is_gone(deleted_at: datetime | None) -> bool:
-    """Whether what was deleted then can not be restored any more."""
-    return deleted_at is not None and deleted_at <= timezone.now() - KEEP_DELETED
 
 
 _DOTS = str.maketrans({"\u0131": "i", "\u0307": None})

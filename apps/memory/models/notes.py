@@ -14,7 +14,6 @@ from apps.core.text import truncated
 
 from .base import (
     Action,
-    DeletableManager,
     FileAction,
     Kind,
     OccasionsBy,
@@ -29,6 +28,7 @@ from .base import (
     Tier,
     Trust,
 )
+from .deletion import DeletableManager
 
 PRIORITY_FLOOR = 0.05
 """A note whose present priority is below this is faded: `recall_memory` and the keyword score leave it out, everything else

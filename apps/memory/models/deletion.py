@@ -1,11 +1,44 @@
-"""Receipts of purges: what was looked at and what is left, without a word of what was purged."""
+"""How notes and files go: kept for 30 days after their deletion, then purged, with a receipt that holds no word of them."""
+
+from datetime import datetime, timedelta
+from typing import TypeVar
+from uuid import UUID
 
 from django.db import models
 from django.utils import timezone
 
-from apps.core.models import choices_checked
+from apps.core.models import OwnedManager, choices_checked
 
 from .base import Owned
+
+M = TypeVar("M", bound=models.Model)
+
+KEEP_DELETED = timedelta(days=30)
+"""How long a deleted note or file can be restored."""
+
+
+class DeletableManager(OwnedManager[M]):
+    """The rows a user still has; a deleted one (`deleted_at`) is only in what says `with_deleted` or `restorable`."""
+
+    def unscoped(self) -> models.QuerySet[M]:
+        return super().unscoped().filter(deleted_at=None)
+
+    def with_deleted(self, user_id: UUID) -> models.QuerySet[M]:
+        """All rows of a user, also those in the 30 days after their deletion."""
+        return super().unscoped().filter(user_id=user_id)
+
+    def restorable(self, user_id: UUID) -> models.QuerySet[M]:
+        """The rows of a user that were deleted in the last 30 days."""
+        return self.with_deleted(user_id).filter(deleted_at__gt=timezone.now() - KEEP_DELETED)
+
+    def all_deleted(self) -> models.QuerySet[M]:
+        """Everybody's deleted rows, for the sweep."""
+        return super().unscoped().exclude(deleted_at=None)
+
+
+def is_gone(deleted_at: datetime | None) -> bool:
+    """Whether what was deleted then can not be restored any more."""
+    return deleted_at is not None and deleted_at <= timezone.now() - KEEP_DELETED
 
 
 class Purged(models.TextChoices):
