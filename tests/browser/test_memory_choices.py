@@ -1,7 +1,9 @@
-"""What one chooses among memories: which of two that contradict each other holds, a year of the timeline, a part of the graph."""
+"""What one chooses by, among memories: whose words they are, when, of which kind, which of two that contradict each other; and where
+each is from and where it can be taken."""
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, StorageState, expect
@@ -75,6 +77,110 @@ def test_contradictions_are_settled_by_keys(
     expect(page.locator(".note")).to_have_count(4)
     for text in kept:
         expect(page.locator(".note-text", has_text=text)).to_have_count(1)
+
+
+def test_a_memory_is_looked_at_from_all_sides(
+    server: Server, keeper: Keeper, open_page: Callable[..., Page]
+) -> None:
+    state, ids = keeper
+    page = open_page(f"{server.url}/memory/{ids['hives']}/", state=state)
+    words, done = page.locator(".one-words"), page.locator(".done")
+    expect(words).to_have_text("Bees live behind the old barn")
+
+    # To the very message, sixty turns back.
+    page.get_by_role("link", name="Open the message").click()
+    pointed = page.locator(".turn-pointed")
+    expect(pointed).to_contain_text("Message number 0 about bees")
+    expect(pointed).to_be_in_viewport()
+    page.go_back()
+
+    for kind, text in (("Markdown", "Bees live behind the old barn"), ("JSON Lines", '"content"')):
+        with page.expect_download() as begun:
+            page.get_by_role("link", name=kind, exact=True).click()
+        assert text in Path(begun.value.path()).read_bytes().decode(errors="ignore")
+    page.get_by_role("link", name="/memories/bees.md").click()
+    expect(page.locator(".file-text")).to_have_text("Bees live behind the old barn")
+    page.go_back()
+
+    expect(page.locator("#history .diff, #history del").first).to_contain_text("shed")
+    page.get_by_role("button", name="Go back to this version, 1").click()
+    expect(words).to_have_text("Bees live behind the shed")
+    done.get_by_role("button", name="Undo").click()
+    expect(words).to_have_text("Bees live behind the old barn")
+    page.get_by_role("button", name="Delete", exact=True).click()
+    expect(done).to_contain_text("Deleted")
+    done.get_by_role("button", name="Undo").click()
+    expect(page.locator(".done")).to_contain_text("Undone")
+
+    page.goto(f"{server.url}/memory/browse/?trust=untrusted")
+    untrusted = page.locator(".note").get_by_role("link", name=re.compile("^untrusted"))
+    untrusted.click()
+    expect(page.get_by_text("somebody else said, so Izzy takes")).to_be_visible()
+    page.get_by_role("button", name="Approve").click()
+    expect(page.get_by_text("somebody else said, so Izzy takes")).to_be_hidden()
+    done.get_by_role("button", name="Undo").click()
+    expect(page.get_by_role("button", name="Approve")).to_be_visible()
+
+
+def test_memories_are_narrowed_leafed_through_and_set_in_one_go(
+    server: Server, keeper: Keeper, open_page: Callable[..., Page]
+) -> None:
+    page = open_page(f"{server.url}/memory/browse/", state=keeper[0])
+    notes, filters = page.locator("#note-list .note"), page.locator(".note-filters")
+    pages = page.get_by_role("navigation", name="Pages of the list")
+
+    # By pages, and by number.
+    pages.get_by_role("link", name="Next page").click()
+    page.wait_for_url("**page=2**")
+    expect(pages.get_by_role("link", name="Page 2")).to_have_attribute("aria-current", "page")
+    pages.get_by_role("link", name="Page 3").click()
+    expect(page.locator(".note", has_text="Bees live behind")).to_have_count(1)
+
+    # Whose words, since when, and by category.
+    filters.get_by_label("Whose words").select_option("untrusted")
+    expect(notes).to_have_count(1)
+    expect(notes).to_contain_text("Bees sleep in winter")
+    filters.get_by_label("Whose words").select_option("")
+    expect(notes).to_have_count(30)
+    filters.get_by_text("Dates, tags and categories").click()
+    filters.get_by_label("Saved from").fill("2031-01-01")
+    expect(page.get_by_role("heading", name="Nothing found")).to_be_visible()
+    filters.get_by_label("Saved from").fill("")
+    expect(notes).to_have_count(30)
+    filters.get_by_label("As of").fill("2019-01-01")
+    expect(page.get_by_role("heading", name="Nothing found")).to_be_visible()
+    filters.get_by_label("As of").fill("")
+    page.get_by_role("button", name="pantry").click()
+    page.wait_for_url("**category=pantry**")
+    expect(page.locator(".pagination")).to_contain_text("of 61")
+
+    # Several at once: kind, then how long they are kept; undone.
+    for box in page.locator(".note-select input").all()[:3]:
+        box.check()
+    bulk = page.locator("#note-bulk")
+    bulk.get_by_label("Kind, or how long to keep them").select_option(label="For a while")
+    bulk.get_by_role("button", name="Set", exact=True).click()
+    expect(page.locator(".done")).to_contain_text("3")
+    filters.get_by_label("Long and short term").or_(filters.locator("[name=tier]")).first.select_option(
+        "short_term"
+    )
+    expect(notes).to_have_count(3)
+    notes.first.get_by_role("checkbox").check()
+    page.get_by_role("button", name="Tick all").click()
+    bulk.get_by_label("Kind, or how long to keep them").select_option(label="Fact")
+    bulk.get_by_role("button", name="Set", exact=True).click()
+    expect(notes.first.locator(".badge-memory")).to_have_text("Fact")
+    page.locator(".done").get_by_role("button", name="Undo").click()
+    expect(page.locator(".done")).to_contain_text("Undone")
+
+    # A search says why, and on demand of what its score is made.
+    page.goto(f"{server.url}/memory/browse/")
+    page.get_by_role("searchbox", name="Search memories").fill("where do the bees live")
+    hit = page.locator(".note", has_text="Bees live behind the old barn")
+    expect(hit.locator(".note-reason")).not_to_be_empty()
+    expect(hit.locator(".note-match dl")).to_be_hidden()
+    hit.get_by_text(re.compile(r"^match \d+%$")).click()
+    expect(hit.locator(".note-match dl")).to_be_visible()
 
 
 def test_years_of_the_timeline_and_parts_of_the_picture_are_chosen(
