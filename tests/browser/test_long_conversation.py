@@ -12,7 +12,7 @@ from tests.browser.server import Server
 
 FILL = """
 import json
-from apps.agent.model.messages import canonical_json
+from apps.core.text import canonical_json
 from apps.chat.models import Conversation, Message, Role, Turn, TurnStatus
 
 def talk(count):
