@@ -7,12 +7,13 @@ ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 UV_PYTHON_DOWNLOADS=never
 WORKDIR /build
 COPY requirements-uv.lock ./
 RUN python -m venv /uv && /uv/bin/pip install --require-hashes -r requirements-uv.lock
-COPY pyproject.toml requirements.lock scripts/runtime_lock.py ./
+COPY pyproject.toml requirements.lock requirements-words.lock scripts/runtime_lock.py ./
 # Of the lock, what is needed at run time, in the locked versions and with their hashes; the tests' packages are left out.
 RUN /uv/bin/uv pip compile pyproject.toml --extra otel --extra s3 --constraints requirements.lock --no-header --no-annotate -q -o names.txt \
     && python runtime_lock.py requirements.lock names.txt > runtime.lock \
     && /uv/bin/uv venv --python /usr/local/bin/python /izzy/.venv \
-    && /uv/bin/uv pip sync --python /izzy/.venv/bin/python --require-hashes runtime.lock
+    && /uv/bin/uv pip sync --python /izzy/.venv/bin/python --require-hashes runtime.lock \
+    && /uv/bin/uv pip install --python /izzy/.venv/bin/python --no-deps --require-hashes -r requirements-words.lock
 COPY manage.py README.md CHANGELOG.md /izzy/
 COPY apps /izzy/apps
 COPY benchmarks /izzy/benchmarks

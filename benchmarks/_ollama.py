@@ -131,7 +131,7 @@ def add_argument(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--encoder",
         action="store_true",
-        help=f"with a real encoder ({MODEL}) beside the bundled vectors; needs `make encoder`",
+        help=f"with a real encoder ({MODEL}) beside the bundled vectors",
     )
 
 

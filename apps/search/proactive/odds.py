@@ -32,7 +32,7 @@ class Weights:
 
 
 STATIC = Weights((1.1, 3.5, 0.6, 1.4, 0.0, 0.0), (0.9, -2.4, -5.0, 0.0), -0.6)
-SIMILAR = Weights((0.8, 6.2, 0.7, 2.6, 0.0, 0.0), (2.2, -2.5, -4.7, 0.0), -0.9)
+SIMILAR = Weights((0.7, 7.0, 0.8, 3.2, 0.0, 0.0), (1.9, -2.3, -4.9, 0.0), -0.7)
 ENCODER = Weights((0.0, 3.6, 0.0, 1.5, 1.25, 1.1), (0.95, -2.7, -3.4, -2.1), -1.1)
 RIVALRY = 1.5
 """How much a better one weighs against a document, beside nothing at all."""

@@ -1,69 +1,123 @@
 """How much of what a message tells a text says in the same or similar words.
 
 The mean of a text's vectors dilutes the one word that tells; so words are compared one by one: each word of the message with that of
-the text that is nearest. A table, a file a language in `words/`, holds what an encoder makes of single words
-(`scripts/word_table.py` makes it): that a physician is a doctor, that a kitten is taken to the vet. There is one for English.
+the text that is nearest, so that a physician is a doctor. What is known of words are the input embeddings of all-MiniLM-L6-v2
+(Apache License 2.0), of which nothing is computed; they come in a package of their own, without which there is no table.
 """
 
+import json
+import logging
+import zipfile
 from collections.abc import Mapping, Sequence
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from apps.search.embedders.base import Matrix, unit_rows
-from apps.search.text.analysis import split_words
+from apps.search.text.analysis import split_words, stop_words
 
-FOLDER = Path(__file__).with_name("words")
+logger = logging.getLogger(__name__)
+
+LANGUAGE = "en"
+PACKAGE = "all_minilm_l6_v2"
+EMBEDDINGS = "embeddings.word_embeddings.weight"
+DIMENSION = 96
+"""Numbers that are kept of each vector: in the directions in which words differ most."""
+SHORTEST = 3
+"""Letters of a word that is compared."""
 SIGNIFICANT = 127
-"""The largest number that a vector in a table holds, in eight bits."""
+"""The largest number of a vector in memory, in eight bits."""
 FLOOR = 0.3
 """The cosine that one pair of words in a hundred exceeds by chance: below it words have nothing in common."""
 
 
 class WordTable:
-    """The vectors of words: eight-bit numbers in a file, any length, a row each."""
+    """The vectors of words: those of the pieces that `tokenizer` cuts them into, (pieces, dimension), any length."""
 
-    def __init__(self, words: Sequence[str], vectors: NDArray[np.int8]) -> None:
-        self._places = {word: place for place, word in enumerate(words)}
+    def __init__(self, tokenizer: Any, vectors: NDArray[np.int8]) -> None:
+        self._tokenizer = tokenizer
+        self._unknown = tokenizer.token_to_id("[UNK]")
         self._vectors = vectors
-
-    def save(self, path: Path) -> None:
-        words = np.frombuffer("\n".join(self._places).encode(), dtype=np.uint8)
-        np.savez_compressed(path, words=words, vectors=self._vectors)
 
     def knows(self, content: Mapping[str, float]) -> bool:
         """Whether half of what a message tells is told in words of the table."""
-        known = sum(says for word, says in content.items() if word in self._places)
-        return 0 < sum(content.values()) <= 2 * known
+        places, _ = self._looked_up(content)
+        return 0 < sum(content.values()) <= 2 * sum(content[word] for word in places)
 
     def shares(self, content: Mapping[str, float], texts: Sequence[str]) -> NDArray[np.float32]:
         """The share, 0..1, of what a message tells that each text says in similar words."""
-        asked = [word for word, says in content.items() if says and word in self._places]
+        asked, rows = self._looked_up({word for word, says in content.items() if says})
+        words = [set(split_words(text)) - stop_words(LANGUAGE) for text in texts]
+        said, columns = self._looked_up(set().union(*words))
+        near = np.maximum((rows @ columns.T - FLOOR) / (1 - FLOOR), 0)
         says = np.array([content[word] for word in asked], dtype=np.float32)
-        said = [
-            {place for word in split_words(text) if (place := self._places.get(word)) is not None}
-            for text in texts
-        ]
-        order = {place: column for column, place in enumerate(set().union(*said))}
-        likeness = self._rows([self._places[word] for word in asked]) @ self._rows(list(order)).T
-        near = np.maximum((likeness - FLOOR) / (1 - FLOOR), 0)
-        told = [
-            float(says @ near[:, [order[place] for place in places]].max(axis=1)) if places else 0.0
-            for places in said
-        ]
+        places = [[said[word] for word in each if word in said] for each in words]
+        told = [float(says @ near[:, each].max(axis=1)) if each and asked else 0.0 for each in places]
         return np.array(told, dtype=np.float32) / np.float32(max(sum(content.values()), 1.0))
 
-    def _rows(self, places: Sequence[int]) -> Matrix:
-        return unit_rows(self._vectors[np.array(places, dtype=np.int64)].astype(np.float32))
+    def _looked_up(self, words: "set[str] | Mapping[str, float]") -> tuple[dict[str, int], Matrix]:
+        """The rows of those words that can be compared, and their unit vectors: of a word of several pieces their mean."""
+        fit = sorted(
+            word for word in words if len(word) >= SHORTEST and word.isascii() and word.isalpha()
+        )
+        cut = [one.ids for one in self._tokenizer.encode_batch_fast(fit, add_special_tokens=False)]
+        known = [
+            (word, ids) for word, ids in zip(fit, cut, strict=True) if ids and self._unknown not in ids
+        ]
+        if not known:
+            return {}, np.zeros((0, self._vectors.shape[1]), dtype=np.float32)
+        pieces = unit_rows(self._vectors[np.concatenate([ids for _, ids in known])].astype(np.float32))
+        starts = np.cumsum([0, *(len(ids) for _, ids in known[:-1])])
+        vectors = unit_rows(np.add.reduceat(pieces, starts, axis=0))
+        return {word: row for row, (word, _) in enumerate(known)}, vectors
+
+
+def weights_file() -> Path | None:
+    """The package's file, a zip of `model.safetensors` and `tokenizer.json`; None where it is not installed."""
+    spec = find_spec(PACKAGE)
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    return Path(spec.submodule_search_locations[0]) / "model.zip"
 
 
 @cache
 def word_table(language: str) -> WordTable | None:
-    """The table of a language, None where there is none."""
-    path = FOLDER / f"{language}.npz"
-    if not path.is_file():
+    """The table of a language, None where there is none. Read once, in half a second; it takes 3 MB."""
+    path = weights_file() if language == LANGUAGE else None
+    if path is None:
         return None
-    with np.load(path) as file:
-        return WordTable(file["words"].tobytes().decode().split("\n"), file["vectors"])
+    try:
+        return read_table(path)
+    except (OSError, KeyError, ValueError, zipfile.BadZipFile):
+        logger.exception("the word vectors cannot be read: words are compared as they are written")
+        return None
+
+
+def read_table(path: Path) -> WordTable:
+    """Read the table from a file of the package. Raises OSError, KeyError, ValueError or BadZipFile where it is damaged."""
+    from tokenizers import Tokenizer
+
+    with zipfile.ZipFile(path) as packed:
+        tokenizer = Tokenizer.from_buffer(packed.read("tokenizer.json"))
+        with packed.open("model.safetensors") as file:
+            # Eight bytes say how long the header is; it says where each tensor lies in what follows.
+            header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+            begin, end = header[EMBEDDINGS]["data_offsets"]
+            file.read(begin)
+            raw = np.frombuffer(file.read(end - begin), dtype="<f4").reshape(header[EMBEDDINGS]["shape"])
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    whole = [
+        place
+        for word, place in tokenizer.get_vocab().items()
+        if len(word) >= SHORTEST and word.isascii() and word.isalpha()
+    ]
+    centred = raw - raw[whole].mean(axis=0)
+    _, directions = np.linalg.eigh(centred[whole].T @ centred[whole])  # the largest last
+    turned = centred @ directions[:, -DIMENSION:]
+    largest = np.abs(turned).max(axis=1, keepdims=True)
+    return WordTable(tokenizer, np.round(turned / largest * SIGNIFICANT).astype(np.int8))
