@@ -26,7 +26,7 @@ from apps.search.index.occasions import nearest
 from apps.search.models import Passage
 from apps.search.selectors import search
 from apps.search.services import documents_index
-from apps.search.spaces import Use, base_query, side_space, side_vectors
+from apps.search.spaces import Use, side_space, side_vectors
 from benchmarks._beside import checkout_at
 from benchmarks._scratch import BATCH, Corpus, database_copy
 from benchmarks.report import Report, Timing, timed
@@ -127,7 +127,8 @@ def measured(
 
 def _nearest(user_id: UUID, clauses: list[str]) -> None:
     clauses = clauses[:CLAUSES]
-    base = np.stack([vector for text in clauses if (vector := base_query(text)) is not None])
+    embedder = static_embedder()
+    base = None if embedder is None else embedder.embed_queries(clauses)
     nearest(user_id, base=base, side=side_vectors(side_space(), clauses, Use.QUERY))
 
 

@@ -62,9 +62,9 @@ def toolcalls_of(*, user_id: UUID, turn_ids: Collection[UUID]) -> list[ToolCall]
 
 @dataclass(frozen=True, slots=True)
 class UntrustedSource:
-    """Others' words that reach the model by other ways than results of tools: in a conversation, and in which of these turns."""
+    """Others' words that reach the model by other ways than results of tools: any in a conversation, and in which of these turns."""
 
-    conversation: Callable[[UUID, UUID], bool]
+    conversation: Callable[[UUID, UUID], Collection[UUID]]
     turns: Callable[[UUID, Collection[UUID]], set[UUID]]
 
 

@@ -71,13 +71,13 @@ class ChatConfig(AppConfig):
         from apps.agent.tools.base import register_tools
         from apps.chat.attachments import files
         from apps.chat.attachments.services import attachments_prune, user_attachments_forget
-        from apps.chat.conversations.selectors import conversation_attached, turns_attached
+        from apps.chat.conversations.selectors import attached_turn, turns_attached
         from apps.core.backups import named_files
         from apps.core.jobs.worker import register_sweep
         from apps.core.registries import account_deleters
 
         register_tools("apps.chat.attachments.tools")
-        attached = UntrustedSource(conversation_attached, turns_attached)
+        attached = UntrustedSource(attached_turn, turns_attached)
         untrusted_sources.register("attachments", attached)
         named_files.register(files.ROOT, files.files_named)
         account_deleters.register("attachments", user_attachments_forget)

@@ -20,6 +20,7 @@ from apps.core.traces import traced
 from apps.search.backends import Row, Space, Stem, backend
 from apps.search.documents import Facet, Hit, Label, Packed, Scope, Source
 from apps.search.embedders.base import Matrix
+from apps.search.embedders.engines import static_embedder
 from apps.search.embedders.static import StaticEmbedder
 from apps.search.index.cache import index_open
 from apps.search.index.occasions import nearest
@@ -28,7 +29,7 @@ from apps.search.packing import candidates_for, pack
 from apps.search.ranking.query import MAX_QUERY_CHARS, query_prepare, understand
 from apps.search.ranking.relevance import best_places, found_in, hits_for, row_shares, share_of
 from apps.search.ranking.signals import allowed_rows, score_rows
-from apps.search.spaces import Use, base_documents, encoder_name, side_space, side_vectors
+from apps.search.spaces import Use, encoder_name, side_space, side_vectors
 from apps.search.text.analysis import DEFAULT_LANGUAGE, detect_language, split_words, stems, stop_words
 from apps.search.text.words import STOP_WORDS
 
@@ -103,7 +104,7 @@ def similar_each(
         return nothing
     # Not while the index is locked: the encoder may take long.
     wanted = [texts[number] for number in asked]
-    base, side = base_documents(wanted), None
+    base, side = _base_vectors(wanted), None
     if known.side is not None:
         side = side_vectors(known.side, wanted, Use.DOCUMENT)
     with index_open(user_id, head=known) as opened:
@@ -130,10 +131,16 @@ def similar_each(
     ]
 
 
+def _base_vectors(texts: Sequence[str]) -> Matrix | None:
+    """Vectors of texts in the base space; None where the bundled vectors are missing."""
+    embedder = static_embedder()
+    return None if embedder is None else embedder.embed_documents(texts)
+
+
 def likenesses(texts: Sequence[str]) -> NDArray[np.float32]:
     """The calibrated similarity of each text with each, the mean of the spaces; zeros where no embedder answers."""
     space = side_space() if len(texts) > 1 else None
-    spaces = ((base_documents(texts), StaticEmbedder), (side_vectors(space, texts, Use.DOCUMENT), space))
+    spaces = ((_base_vectors(texts), StaticEmbedder), (side_vectors(space, texts, Use.DOCUMENT), space))
     shares = [
         share_of(vectors @ vectors.T, scale)
         for vectors, scale in spaces
@@ -161,8 +168,8 @@ def near_occasions(
         return []
     found = nearest(
         user_id,
-        base=base_documents(texts),
-        side=side_vectors(known.side, texts, Use.QUERY),
+        base=_base_vectors(texts),
+        side=None if known.side is None else side_vectors(known.side, texts, Use.QUERY),
         scope=scope or EVERYTHING,
     )
     spaces = [
@@ -304,7 +311,7 @@ def said_often(user_id: UUID, phrases: Collection[str]) -> set[str]:
     texts, wanted = list(newest[:NEWEST_SAID]) if phrases else [], list(phrases)
     if len(texts) < FEWEST_SAID:
         return set()
-    vectors, messages = base_documents(wanted), base_documents(texts)
+    vectors, messages = _base_vectors(wanted), _base_vectors(texts)
     if vectors is None or messages is None:
         return set()
     shares = np.count_nonzero(vectors @ messages.T >= SAID_FROM, axis=1) / len(texts)

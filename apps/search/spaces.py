@@ -15,9 +15,9 @@ import numpy as np
 from django.conf import settings
 
 from apps.search.backends import Space
-from apps.search.embedders.base import Embedder, EmbedderDown, Matrix, QueryWeights, Vector
+from apps.search.embedders.base import Embedder, EmbedderDown, Matrix, Vector
 from apps.search.embedders.deadline import ANSWER_SECONDS, answered_within, is_late
-from apps.search.embedders.engines import embedder_for, static_embedder
+from apps.search.embedders.engines import embedder_for
 from apps.search.embedders.static import DIMENSION, StaticEmbedder
 from apps.search.models import EmbeddingSpace
 
@@ -54,12 +54,6 @@ def base_ensure() -> None:
     EmbeddingSpace.objects.get_or_create(role=Role.BASE, defaults=fixed | scale)
 
 
-def base_query(text: str, weights: QueryWeights | None = None) -> Vector | None:
-    """The vector of a question in the base space; None where the bundled vectors are missing."""
-    embedder = static_embedder()
-    return None if embedder is None else embedder.embed_query(text, weights)
-
-
 def side_query(space: Space | None, text: str) -> Vector | None:
     """`side_vectors` of one question."""
     vectors = side_vectors(space, [text], Use.QUERY)
@@ -76,12 +70,6 @@ def side_lesson(space: Space | None) -> Vector | None:
             return None
         _lessons[space.id] = np.frombuffer(learnt, dtype="<f4")
     return _lessons[space.id]
-
-
-def base_documents(texts: Sequence[str]) -> Matrix | None:
-    """Vectors of texts in the base space; None where the bundled vectors are missing."""
-    embedder = static_embedder()
-    return None if embedder is None else embedder.embed_documents(texts)
 
 
 def side_vectors(space: Space | None, texts: Sequence[str], use: Use) -> Matrix | None:

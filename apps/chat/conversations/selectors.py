@@ -150,13 +150,9 @@ def memories_shown(user_id: UUID, conversation_id: UUID) -> QuerySet[Turn, list[
     return turns.order_by("-position").values_list("memories", flat=True)
 
 
-def conversation_attached(user_id: UUID, conversation_id: UUID) -> bool:
-    """Whether files were ever put beside a message of the conversation: others' words, whatever became of the files since."""
-    return bool(_attached_turns(user_id, conversation_id))
-
-
 @prepared
-def _attached_turns(user_id: UUID, conversation_id: UUID) -> QuerySet[Turn, UUID]:
+def attached_turn(user_id: UUID, conversation_id: UUID) -> QuerySet[Turn, UUID]:
+    """A turn with files beside its message, if the conversation ever had one: others' words, whatever became of the files."""
     turns = Turn.objects.owned_by(user_id).filter(conversation_id=conversation_id, attached=True)
     return turns.values_list("pk", flat=True)[:1]
 

@@ -241,7 +241,7 @@ def _claim(work: Work, waiting: list[Turn], queued: list[Turn]) -> None:
             work.events += _end_early(turn, "stopped")
         elif queued:
             work.events += _end_early(turn, "superseded")
-        elif _is_decided(turn) and _take(turn):
+        elif _is_decided(turn) and _take(turn.id, turn.state, timezone.now()):
             work.turn_id, work.resumed = turn.id, True
             return
     for turn in queued:
@@ -252,7 +252,7 @@ def _claim(work: Work, waiting: list[Turn], queued: list[Turn]) -> None:
             message.save(update_fields=["position"])
         if turn.stop_requested:
             work.events += _end_early(turn, "stopped")
-        elif _take(turn):
+        elif _take(turn.id, turn.state, timezone.now()):
             work.turn_id = turn.id
             return
 
@@ -263,13 +263,9 @@ def _is_decided(turn: Turn) -> bool:
     )
 
 
-def _take(turn: Turn) -> bool:
-    """Whether this update, of all processes' that may try, moved the turn to running."""
-    return bool(_run(turn.id, turn.state, timezone.now()))
-
-
 @prepared_update
-def _run(turn_id: UUID, state: str, now: datetime) -> tuple[QuerySet[Turn], dict[str, Any]]:
+def _take(turn_id: UUID, state: str, now: datetime) -> tuple[QuerySet[Turn], dict[str, Any]]:
+    """Moves a turn to running, if this update is the first of all processes' that may try."""
     return Turn.objects.unscoped().filter(id=turn_id, state=state), {
         "state": TurnStatus.RUNNING,
         "started_at": Coalesce(F("started_at"), now),

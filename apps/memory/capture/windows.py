@@ -365,7 +365,15 @@ def _fill(
     window.message_ids = list(dict.fromkeys(str(segment.message) for segment in segments))
     window.tokens = sum(segment.tokens for segment in segments)
     window.version += 1
-    window.fingerprint = fingerprint(window.user_id, [one for one in segments if not one.seen])
+    window.fingerprint = ""
+    fresh = [segment for segment in segments if not segment.seen]
+    if sum(segment.tokens for segment in fresh) >= FINGERPRINT_TOKENS:
+        # A keyed hash of who said what, which cannot be turned back into words without the server's key.
+        words = "\x1e".join(
+            f"{segment.role}\x1f{segment.trust}\x1f{' '.join(segment.text.split())}" for segment in fresh
+        )
+        key = f"{settings.SECRET_KEY}:capture:{window.user_id}".encode()
+        window.fingerprint = hmac.new(key, words.encode(), hashlib.sha256).hexdigest()
     shown = {(entry["id"], entry["text"]): entry for entry in window.shown}
     for message in messages:
         if str(message.message_id) in window.message_ids:
@@ -373,21 +381,7 @@ def _fill(
                 entry = {"id": str(note_id) if note_id else None, "text": text}
                 shown[(entry["id"], text)] = entry
     window.shown = list(shown.values())
-    if all(segment.seen for segment in segments):
+    if not fresh:
         window.state, window.done_at = WindowState.WITHDRAWN, timezone.now()
         for name, value in EMPTIED.items():
             setattr(window, name, value)
-
-
-def fingerprint(user_id: UUID, fresh: Sequence[Segment]) -> str:
-    """A keyed hash of who said what, by which a window that was read before is known; "" for a few words.
-
-    It cannot be turned back into words without the server's key.
-    """
-    if sum(segment.tokens for segment in fresh) < FINGERPRINT_TOKENS:
-        return ""
-    words = "\x1e".join(
-        f"{segment.role}\x1f{segment.trust}\x1f{' '.join(segment.text.split())}" for segment in fresh
-    )
-    key = f"{settings.SECRET_KEY}:capture:{user_id}".encode()
-    return hmac.new(key, words.encode(), hashlib.sha256).hexdigest()

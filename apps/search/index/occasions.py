@@ -86,7 +86,7 @@ def nearest(
     """The user's occasions within a scope that are nearest to any of some clauses, about `top_k`, with their exact cosines.
 
     `base` and `side` are the clauses' unit vectors in the two spaces, a row each; None where a space cannot tell
-    (`spaces.base_query`, `spaces.side_vectors`). Only documents that are valid now are found. `head` as in `index_open`.
+    (of the bundled embedder, and `spaces.side_vectors`). Only documents that are valid now are found. `head` as in `index_open`.
     """
     with phrases_open(user_id, head=head) as opened:
         if opened is None or not opened[1].living:

@@ -27,7 +27,7 @@ class Phrases:
     def __init__(self, head: Head, batches: Iterable[Batch], *, now: datetime) -> None:
         self.owner, self.change = head.owner, head.change
         self.base, self.side_space = head.base, head.side
-        self.size = self.living = 0
+        self.size = self.living = self.bytes = 0
         self.limits: dict[int, tuple[float, float]] = {}
         side_words = words_for(head.side.dimension) if head.side else 0
         self.ids = np.zeros(0, dtype=np.uint32)
@@ -41,10 +41,6 @@ class Phrases:
             self._append(batch, now)
 
     _ARRAYS = ("ids", "documents", "sources", "embedded", "side_embedded", "signs", "side_signs")
-
-    @property
-    def bytes(self) -> int:
-        return sum(getattr(self, name).nbytes for name in self._ARRAYS)
 
     def take(self, batches: Iterable[Batch], removed: Rows, change: int, *, now: datetime) -> None:
         """Bring the phrases up to `change`. Those already held are taken again for their vectors alone."""
@@ -67,6 +63,7 @@ class Phrases:
             for name in self._ARRAYS:
                 array = getattr(self, name)
                 setattr(self, name, np.pad(array, [(0, 0)] * (array.ndim - 1) + [more]))
+        self.bytes = sum(getattr(self, name).nbytes for name in self._ARRAYS)
         self.ids[start:end] = batch.ids
         self.documents[start:end] = batch.features["document"]
         self.sources[start:end] = batch.features["source"]

@@ -64,7 +64,8 @@ _CLAUSES = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ContextualQuery:
-    """Text searched for in the talk's stead, and the clauses of the newest message where that stands for itself.
+    """Text searched for in the talk's stead. `queries` are it and, where the newest message stands for itself, the clauses of that
+    which tell of something, each with the weights of its words.
 
     `words` says how much each word of `text` counts each time it stands there, 0..1, and `content` how much it says beside.
     `lean` is how much of the talk before it takes in, 0..1; `before` is what the user said there, where it does.
@@ -76,16 +77,7 @@ class ContextualQuery:
     words: Mapping[str, float] = field(default_factory=dict)
     content: Mapping[str, float] = field(default_factory=dict)
     lean: float = 0.0
-    clauses: tuple[str, ...] = ()
-
-    @property
-    def queries(self) -> list[tuple[str, Mapping[str, float]]]:
-        """Texts that are looked for: the whole, then each clause, with the weights of their words."""
-        parts = [
-            (each, {w: self.words[w] for w in split_words(each) if w in self.words})
-            for each in self.clauses
-        ]
-        return [(self.text, self.words), *parts]
+    queries: Sequence[tuple[str, Mapping[str, float]]] = ()
 
     @property
     def concern(self) -> float:
@@ -131,21 +123,13 @@ def contextual_query(talk: Sequence[str], languages: Collection[str]) -> Context
     times = Counter(word for message, _ in parts for word in message.words)
     words = {word: weight / times[word] for word, weight in words.items()}
     text = "\n".join(message.text for message, _ in reversed(parts))
-    clauses = () if lean else _clauses(newest)
-    return ContextualQuery(text, newest.text, earlier, words, content, lean, clauses)
-
-
-def _clauses(message: _Message) -> tuple[str, ...]:
-    """The clauses of a message that tell of something, where there are several."""
-    parts = [part for part in _CLAUSES.split(message.text) if part.strip()]
-    if len(parts) < 2:
-        return ()
-    clauses = [
-        part
-        for part in parts
-        if sum(message.content.get(word, 0.0) for word in set(split_words(part))) >= LEAST_CLAUSE
-    ]
-    return tuple(clauses[:MAX_CLAUSES])
+    queries: list[tuple[str, Mapping[str, float]]] = [(text, words)]
+    clauses = [] if lean else [part for part in _CLAUSES.split(newest.text) if part.strip()]
+    for clause in clauses if len(clauses) > 1 else ():
+        said = set(split_words(clause))
+        if sum(newest.content.get(word, 0.0) for word in said) >= LEAST_CLAUSE:
+            queries.append((clause, {word: words[word] for word in said & words.keys()}))
+    return ContextualQuery(text, newest.text, earlier, words, content, lean, queries[: 1 + MAX_CLAUSES])
 
 
 def _message(text: str, languages: Collection[str]) -> _Message:

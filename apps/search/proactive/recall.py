@@ -25,10 +25,11 @@ from numpy.typing import NDArray
 from apps.core.db.writing import once
 from apps.core.metrics.base import histogram
 from apps.core.traces import traced
-from apps.search.backends import Head, Row, backend
+from apps.search.backends import Head, backend
 from apps.search.causes import explained
 from apps.search.documents import Causes, Hit, Scope
 from apps.search.embedders.base import Matrix, QueryWeights
+from apps.search.embedders.engines import static_embedder
 from apps.search.embedders.static import can_read
 from apps.search.features import rows_among, uuid_hash
 from apps.search.index.cache import index_open
@@ -56,7 +57,7 @@ from apps.search.proactive.odds import (
 from apps.search.proactive.word_table import WordTable, word_table
 from apps.search.ranking.relevance import Found, Scale, best_places, hits_for
 from apps.search.ranking.signals import allowed_rows
-from apps.search.spaces import Use, base_query, side_lesson, side_vectors
+from apps.search.spaces import Use, side_lesson, side_vectors
 from apps.search.text.analysis import split_words, stems
 
 Floats = NDArray[np.float32]
@@ -195,12 +196,15 @@ def _question(head: Head, talk: Sequence[str]) -> _Question | None:
     if not query.words:
         return None
     # Not while the index is locked: an encoder may take long.
-    queries, base = query.queries, None
-    if can_read(query.words):
-        vectors = [base_query(text, QueryWeights(words, 1.0)) for text, words in queries]
-        base = np.stack([one for one in vectors if one is not None]) if vectors[0] is not None else None
-    # The newest message last: where it leans on the talk it is not among them by itself.
-    side = side_vectors(head.side, [*(text for text, _ in queries), query.newest], Use.QUERY)
+    queries, base, side = query.queries, None, None
+    embedder = static_embedder()
+    if embedder is not None and can_read(query.words):
+        base = np.stack(
+            [embedder.embed_query(text, QueryWeights(words, 1.0)) for text, words in queries]
+        )
+    if head.side is not None:
+        # The newest message last: where it leans on the talk it is not among them by itself.
+        side = side_vectors(head.side, [*(text for text, _ in queries), query.newest], Use.QUERY)
     sounds = query.concern
     encoded = None if side is None else encoder_concern(side_lesson(head.side), side[-1])
     against = [1.0, query.lean, sounds, sounds if encoded is None else encoded]
@@ -282,12 +286,16 @@ def _add_similar(
 ) -> None:
     """Fill in the share of what the message tells that the best documents, and the best of their occasions, say in similar words.
 
-    Of these few alone: their texts are read for it.
+    Of these few alone: their texts are read for it, labels included.
     """
     if question.table is None:
         return
     known = backend.rows_fetch(user_id, passages.tolist())
-    texts = [_words_of(known.get(passage)) for passage in passages.tolist()]
+    texts = []
+    for passage in passages.tolist():
+        row = known.get(passage)
+        labels = json.loads(row.labels) if row is not None and row.labels else []
+        texts.append(" ".join([row.text, *(words for _, words, _ in labels)]) if row is not None else "")
     every = list(dict.fromkeys(chain(texts, *phrases)))
     shares = question.table.shares(question.query.content, every)
     share_of = dict(zip(every, shares.tolist(), strict=True))
@@ -295,14 +303,6 @@ def _add_similar(
     evidence[:, WORDS] = np.maximum(evidence[:, WORDS], said)
     told = [max((share_of[phrase] for phrase in own), default=0.0) for own in phrases]
     evidence[:, OCCASION_WORDS] = told
-
-
-def _words_of(row: Row | None) -> str:
-    """What a passage says, its labels included."""
-    if row is None:
-        return ""
-    labels = json.loads(row.labels) if row.labels else []
-    return " ".join([row.text, *(words for _, words, _ in labels)])
 
 
 def _add_occasions(

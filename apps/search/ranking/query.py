@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from apps.search.backends import Head
 from apps.search.embedders.base import QueryWeights, Vector
+from apps.search.embedders.engines import static_embedder
 from apps.search.features import text_hash
 from apps.search.index.cache import index_open
 from apps.search.index.rows import UserRows
-from apps.search.spaces import base_query, side_query
+from apps.search.spaces import side_query
 from apps.search.text.analysis import (
     MAX_TERMS,
     one_edit_from,
@@ -106,7 +107,8 @@ def understand(text: str, rows: UserRows, head: Head, *, now: datetime) -> Query
         query.spans = named_dates(query.text, now=now, first=first, last=last, day_first=day_first)
     trust = rows.living / (rows.living + FEW_NOTES)
     if words:
-        query.vector = base_query(query.text, QueryWeights(weights, trust))
+        if (embedder := static_embedder()) is not None:
+            query.vector = embedder.embed_query(query.text, QueryWeights(weights, trust))
         if head.side is not None and rows.side is not None:
             query.side_vector = side_query(head.side, encoder_question(query.text, rows))
             query.least_side_spread = SPREAD_SHARE * (head.side.match - head.side.noise)

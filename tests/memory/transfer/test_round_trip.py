@@ -9,7 +9,7 @@ from apps.accounts.models import User
 from apps.accounts.services import user_delete
 from apps.chat.attachments.files import file_read
 from apps.chat.attachments.selectors import ids_in
-from apps.chat.conversations.selectors import conversation_attached
+from apps.chat.conversations.selectors import attached_turn
 from apps.chat.models import Attachment, Conversation, Folder, Message, Turn
 from apps.memory.models import Memory
 from apps.memory.notes.creation import memory_create
@@ -61,7 +61,7 @@ def test_a_file_beside_a_message_goes_along_under_the_id_that_it_gets(
     assert his.pk != hers.pk
     assert (his.name, his.text, file_read(his)) == (hers.name, hers.text, file_read(hers))
     assert ids_in(Message.objects.for_user(bob).get().blocks) == [his.pk]
-    assert conversation_attached(bob.pk, his.conversation_id)  # type: ignore[arg-type]
+    assert attached_turn(bob.pk, his.conversation_id)  # type: ignore[arg-type]
     again = take_in(bob, exported(full), own=True)
     assert counts(again, "skipped")["attachment"] == 1
     others = take_in(make_user("charlie"), exported(full))
