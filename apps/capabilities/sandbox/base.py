@@ -6,7 +6,7 @@ import codecs
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
@@ -290,23 +290,27 @@ class Output:
         if self._progress is None:
             yield
             return
-        emitter = asyncio.create_task(self._emit_now_and_then())
+        ended = asyncio.Event()
+        emitter = asyncio.create_task(self._emit_until(ended))
         try:
             yield
-        finally:
+        except BaseException:
             emitter.cancel()
-        await asyncio.wait([emitter])
-        await self._emit(all_of_it=True)
+            raise
+        ended.set()
+        await emitter
 
-    async def _emit_now_and_then(self) -> None:
-        while True:
-            await asyncio.sleep(EMIT_EVERY_SECONDS)
-            await self._emit(all_of_it=False)
-
-    async def _emit(self, *, all_of_it: bool) -> None:
-        for name, captured in self._streams.items():
-            if captured.pending and (text := captured.lines(all_of_it=all_of_it)):
-                await emit(self._progress, {"status": "output", "stream": name, "text": text})
+    async def _emit_until(self, ended: asyncio.Event) -> None:
+        """Whole lines now and then, and the rest when the call has ended."""
+        over = False
+        while not over:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(EMIT_EVERY_SECONDS):
+                    await ended.wait()
+            over = ended.is_set()
+            for name, captured in self._streams.items():
+                if captured.pending and (text := captured.lines(all_of_it=over)):
+                    await emit(self._progress, {"status": "output", "stream": name, "text": text})
 
 
 async def emit(progress: Progress | None, event: dict[str, Any]) -> None:

@@ -21,7 +21,7 @@ from apps.core.jobs.leases import LeaseLost
 from apps.memory.models import CaptureLease, CaptureWindow, GateVerdict, WindowState
 
 from .selectors import day_of, is_spent
-from .windows import NO_WORDS, Segment, user_withdraw
+from .windows import NO_WORDS, Segment, stored_segments, user_withdraw
 
 logger = logging.getLogger(__name__)
 
@@ -120,7 +120,7 @@ def window_next(user_id: UUID, *, any_time: bool, tried: frozenset[UUID]) -> Lea
         version=window.version,
         gate=window.gate,
         fingerprint=window.fingerprint,
-        segments=[Segment.from_json(value) for value in window.segments],
+        segments=stored_segments(window),
         shown=[(entry["id"], entry["text"]) for entry in window.shown],
         tainted=window.tainted,
     )

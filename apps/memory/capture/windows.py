@@ -82,11 +82,6 @@ class Segment:
         }
         return asdict(self) | plain
 
-    @classmethod
-    def from_json(cls, value: dict[str, Any]) -> "Segment":
-        message, said_at = UUID(value["message"]), datetime.fromisoformat(value["said_at"])
-        return cls(**(value | {"message": message, "trust": Trust(value["trust"]), "said_at": said_at}))
-
 
 def segments_of(message: Utterance) -> list[Segment]:
     """The pieces of a message in their order; what it quotes is untrusted whoever quotes it."""
@@ -173,7 +168,7 @@ def windows_add(
         return 0
     now = timezone.now()
     opened = _open_window(user_id, conversation_id)
-    start = _segments(opened) if opened else []
+    start = stored_segments(opened) if opened else []
     if preceding and not opened:
         start = overlap([segment for message in preceding for segment in segments_of(message)])
     cuts = cut(start, fresh)
@@ -254,7 +249,7 @@ def messages_waiting(
     windows = CaptureWindow.objects.for_user(user_id).filter(
         conversation_id=conversation_id, state__in=UNREAD
     )
-    segments = [segment for window in windows for segment in _segments(window)]
+    segments = [segment for window in windows for segment in stored_segments(window)]
     return {each.message for each in segments if not each.seen and each.message in asked}
 
 
@@ -270,7 +265,7 @@ def windows_withdraw(*, user_id: UUID, conversation_id: UUID, message_ids: Colle
     )
     changed = 0
     for window in waiting.select_for_update():
-        kept = [segment for segment in _segments(window) if segment.message not in gone]
+        kept = [segment for segment in stored_segments(window) if segment.message not in gone]
         if len(kept) < len(window.segments):
             _fill(window, kept)
             window.save()
@@ -334,7 +329,7 @@ def windows_scrub(trace: Trace, hits: Hits) -> None:
     for window in rows.filter(pk__in=concerned).select_for_update():
         window.gate_reason, window.dropped, window.error = "", [], ""
         if window.state in UNREAD:
-            _fill(window, [one for one in _segments(window) if str(one.message) not in gone])
+            _fill(window, [one for one in stored_segments(window) if str(one.message) not in gone])
         window.save()
 
 
@@ -353,8 +348,14 @@ def _newest_window(user_id: UUID, conversation_id: UUID) -> QuerySet[CaptureWind
     return rows.order_by("-id").select_for_update()[:1]
 
 
-def _segments(window: CaptureWindow) -> list[Segment]:
-    return [Segment.from_json(value) for value in window.segments]
+def stored_segments(window: CaptureWindow) -> list[Segment]:
+    """The segments that a window holds, back from JSON."""
+    found = []
+    for value in window.segments:
+        message, said_at = UUID(value["message"]), datetime.fromisoformat(value["said_at"])
+        parsed = {"message": message, "trust": Trust(value["trust"]), "said_at": said_at}
+        found.append(Segment(**(value | parsed)))
+    return found
 
 
 def _fill(

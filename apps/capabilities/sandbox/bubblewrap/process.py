@@ -62,7 +62,17 @@ class SandboxProcess:
         self._listen()
         try:
             async with asyncio.timeout(START_SECONDS):
-                await self._become_ready(proxied)
+                printed = bytearray()
+                self.on_output = lambda _, data: printed.extend(data)
+                if proxied:
+                    self.listener = await self._received_listener()
+                ready = self.listener is not None or not proxied
+                if not ready or await self._frames.get() is None:
+                    await self.wait()
+                    self.drain()
+                    message = printed.decode("utf-8", "replace").strip()
+                    raise OSError(message or f"bwrap ended with {self._spawned.popen.returncode}")
+                self.on_output = None
         except BaseException:
             self.release()
             raise
@@ -95,19 +105,6 @@ class SandboxProcess:
         for descriptor in self._named:
             os.set_blocking(descriptor, False)
             loop.add_reader(descriptor, self._read, descriptor)
-
-    async def _become_ready(self, proxied: bool) -> None:
-        printed = bytearray()
-        self.on_output = lambda _, data: printed.extend(data)
-        if proxied:
-            self.listener = await self._received_listener()
-        ready = self.listener is not None or not proxied
-        if not ready or await self._frames.get() is None:
-            await self.wait()
-            self.drain()
-            message = printed.decode("utf-8", "replace").strip()
-            raise OSError(message or f"bwrap ended with {self._spawned.popen.returncode}")
-        self.on_output = None
 
     async def _received_listener(self) -> socket.socket | None:
         """The socket on which the sandbox's port 3128 is accepted, made in its network namespace. None where it ended."""

@@ -201,7 +201,7 @@ class Watched:
     deadline: float = float("inf")
 
     def look(self, pids: list[int], now: float) -> None:
-        """In the watchdog's thread, every `TICK_SECONDS`."""
+        """In the watchdog's thread, every `TICK_SECONDS`: the sandbox ends where a limit is broken."""
         self.looks += 1
         slow = self.looks % SLOW_EVERY == 0
         if slow or not self.stands_back:
@@ -210,29 +210,25 @@ class Watched:
             counts = [mappings(pid) for pid in pids]
             counted = max(counts, default=0) <= MAPPINGS_MOST  # else nobody counts further
             self.mapping_bytes = sum(counts) * MAPPING_BYTES if counted else self.limits.memory_bytes + 1
-        if reason := self.breach(pids, now):
-            self.on_breach(reason)
-
-    def breach(self, pids: list[int], now: float) -> RunError | None:
         limits = self.limits
         if now > self.deadline:
-            return RunError(
-                ErrorCode.TIMED_OUT, f"It ran for more than {limits.wall_seconds:g} seconds."
-            )
+            message = f"It ran for more than {limits.wall_seconds:g} seconds."
+            self.on_breach(RunError(ErrorCode.TIMED_OUT, message))
+            return
         if len(pids) > limits.processes + OVERHEAD_PROCESSES:
             message = f"It started more than {limits.processes} processes."
-            return RunError(ErrorCode.LIMIT_EXCEEDED, message)
+            self.on_breach(RunError(ErrorCode.LIMIT_EXCEEDED, message))
+            return
         used = sum(map(private_bytes, pids))
         beside = self.mapping_bytes + (socket_bytes(self.init) if self.init else 0)
         if limits.memory_bytes < used + beside and used < SHARING_FACTOR * limits.memory_bytes:
             used = sum(map(proportional_bytes, pids))
         if used + beside > limits.memory_bytes:
             message = f"It used more than {limits.memory_bytes // 1_000_000} MB of memory."
-            return RunError(ErrorCode.OUT_OF_MEMORY, message)
-        if self.init and inodes(self.init) > limits.files:
+            self.on_breach(RunError(ErrorCode.OUT_OF_MEMORY, message))
+        elif self.init and inodes(self.init) > limits.files:
             message = f"It made more than {limits.files:,} files."
-            return RunError(ErrorCode.LIMIT_EXCEEDED, message)
-        return None
+            self.on_breach(RunError(ErrorCode.LIMIT_EXCEEDED, message))
 
 
 class Watchdog(threading.Thread):
