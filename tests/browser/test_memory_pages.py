@@ -107,7 +107,7 @@ def test_a_tag_is_chosen_along_with_the_other_filters(
     page.reload()
     page.locator(".note-filters [name=kind]").select_option("fact")
     page.wait_for_url("**/memory/browse/?kind=fact*")
-    page.get_by_text("Tags and categories").click()
+    page.get_by_text("Dates, tags and categories").click()
     page.get_by_role("button", name="#drinks").click()
     page.wait_for_url("**tag=drinks*")
     assert "kind=fact" in page.url

@@ -172,7 +172,7 @@ def test_search_finds_old_conversations_by_the_words_and_new_ones_by_any_signs(
     alice: User, browser: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(finding, "RECENT_CONVERSATIONS", 1)
-    monkeypatch.setattr(finding, "_said", lambda *given: {})
+    monkeypatch.setattr(finding, "_best_passages", lambda *given: {})
     for title, text in (("Old", "The boiler makes a strange noise"), ("Newest", "Heidelberg in May")):
         messages_index([speak(make(alice, title), text)])
     speak(make(alice, "Secret", use_memory=False), "An Albatross")

@@ -1,6 +1,7 @@
 """A data directory with its tables and one user, made once in a test run and copied for every server that needs one."""
 
 import fcntl
+import hashlib
 import json
 import os
 import shutil
@@ -115,7 +116,9 @@ def _people(folder: Path, number: int) -> str:
 
 def _once(name: str, make: Callable[[Path], str]) -> Path:
     """A folder that the first process of the test run makes and the others wait for; what `make` says is in its file `made`."""
-    folder = Path(os.environ["TEST_RUN_DIR"]) / name
+    server = os.environ.get("TEST_DATABASE_URL", "")  # what is made on one is not on another
+    where = f"-{hashlib.sha256(server.encode()).hexdigest()[:8]}" if server else ""
+    folder = Path(os.environ["TEST_RUN_DIR"]) / f"{name}{where}"
     with folder.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "made").exists():

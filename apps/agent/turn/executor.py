@@ -25,6 +25,7 @@ from apps.agent.tools.base import (
     ToolContext,
     ToolFailure,
     ToolOutput,
+    find_tool,
 )
 from apps.agent.tools.results import Scrubber, ToolOutcome, result_text
 from apps.agent.tools.schema import schema_error
@@ -91,6 +92,10 @@ class ToolExecutor:
     def scrubber(self) -> Scrubber:
         """Made at first use and kept for the turn."""
         return Scrubber(self.secrets)
+
+    def find(self, name: str) -> Tool | None:
+        """The tool that a call of this name runs."""
+        return self.tools.get(name) or find_tool(name)
 
     def approval(self, tool: Tool) -> Approval:
         """The approval it needs by the user's preferences, else by the tool itself."""

@@ -13,7 +13,7 @@ from apps.agent.model.client import ServerCall, ServerResult
 from apps.agent.model.messages import error_of, results_of
 from apps.agent.models import SERVER_TIER, ToolCall
 from apps.agent.selectors import ToolCallOutput
-from apps.agent.tools.base import Tier, Tool, find_tool
+from apps.agent.tools.base import Tier, Tool
 from apps.agent.tools.results import ToolOutcome, result_text
 from apps.agent.turn.events import (
     ApprovalRequested,
@@ -97,7 +97,7 @@ class Round:
     async def _work(self) -> None:
         try:
             names = [block["name"] for block in self.blocks]
-            tools = [self.executor.tools.get(name) or find_tool(name) for name in names]
+            tools = [self.executor.find(name) for name in names]
             new = [
                 self.executor.row(block, tool.tier if tool else Tier.READ_ONLY, self.number, position)
                 for position, (block, tool) in enumerate(zip(self.blocks, tools, strict=True))

@@ -103,6 +103,7 @@ def say_wrong_method(request: HttpRequest, response: HttpResponse) -> None:
     error.status = 405
     page = error_response(request, error)
     response.content = page.content
+    response.headers["Content-Length"] = str(len(page.content))
     response.headers["Content-Type"] = page.headers["Content-Type"]
 
 
