@@ -62,7 +62,7 @@ def test_what_is_done_while_nobody_looks_is_told_by_a_notification(
     page.goto(server.url + answer[2])
     expect(page.locator("#chat-title")).to_have_text("The long way to Porto")
     page.goto(server.url + build[2])
-    expect(page.get_by_role("heading", name="tide_table")).to_be_visible()
+    expect(page.get_by_role("heading", name="tide_table", exact=True)).to_be_visible()
 
 
 def test_the_offline_page_stands_in_until_the_server_is_back(
