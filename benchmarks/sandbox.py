@@ -133,13 +133,13 @@ async def _at_once(report: Report, calls: int) -> None:
     few = calls // (2 * USERS)
     asked = [users[0]] * (calls - few * (USERS - 1)) + [user for _ in range(few) for user in users[1:]]
     begun: list[tuple[UUID, int]] = []
-    before = processes.private_bytes(os.getpid())
+    before = processes.memory_bytes(os.getpid())
     began = time.perf_counter()
     ended = await asyncio.gather(*(_noted(user, number, begun) for number, user in enumerate(asked)))
     seconds = time.perf_counter() - began
     gc.collect()
     await asyncio.sleep(0.5)
-    kept = processes.private_bytes(os.getpid()) - before
+    kept = processes.memory_bytes(os.getpid()) - before
     left = len(processes.descendants(os.getpid()))
     # A call's number by its user, in the order in which they began.
     numbers = {user: [number for who, number in begun if who == user] for user in dict.fromkeys(asked)}

@@ -129,7 +129,7 @@ class ToolContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalQuery:
-    """A call before which others' words were read in its conversation: may it run without the user's yes? Synchronous."""
+    """A call that may wait for the user's yes where others' words were read in its conversation before it. Synchronous."""
 
     user_id: UUID
     conversation_id: UUID

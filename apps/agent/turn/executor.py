@@ -202,7 +202,7 @@ class ToolExecutor:
         if self.approval(tool) == "ask":
             return ApprovalNeeded(always=not tool.set_with and not self.taint.is_tainted)
         allowed = tool.name in self.approvals or tool.set_with in self.approvals
-        if self.conversation_id is None or not (tool.reach or tool.takes) or not self.taint.is_tainted:
+        if self.conversation_id is None or not (tool.reach or tool.takes):
             return None
         query = ApprovalQuery(
             user_id=self.user_id,
@@ -212,9 +212,12 @@ class ToolExecutor:
             turn_id=self.turn_id,
             place=place,
         )
+        reach = tool.reach(query) if tool.reach and not allowed else None
+        # What reaches nothing and takes nothing needs no look at whose words were read.
+        if not (reach or tool.takes) or not self.taint.is_tainted:
+            return None
         if tool.takes and (reason := tool.takes(query)):
             return ApprovalNeeded(reason=self._shown(reason))
-        reach = tool.reach(query) if tool.reach and not allowed else None
         if reach is None:
             return None
         grant = grant_covering(self.user_id, self.conversation_id, reach)

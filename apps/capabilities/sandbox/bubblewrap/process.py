@@ -93,7 +93,7 @@ class SandboxProcess:
         self._watched = Watched(
             self.pid, self.limits, self.end, niceness, stand_back(self.pid, niceness)
         )
-        watchdog().watch(self._watched)
+        watchdog().watched.add(self._watched)
 
     def _listen(self) -> None:
         loop, spawned = asyncio.get_running_loop(), self._spawned

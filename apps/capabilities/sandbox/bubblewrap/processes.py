@@ -47,9 +47,8 @@ class ProcessTable:
         except OSError:
             listed = set()
         children: dict[int, list[int]] = {}
-        for pid in listed - self.foreign:  # the name in parentheses may itself hold any character
-            words = _text(f"/proc/{pid}/stat").rpartition(")")[2].split() or ["0", "0"]
-            children.setdefault(int(words[1]), []).append(pid)
+        for pid in listed - self.foreign:
+            children.setdefault(parent(pid), []).append(pid)
         found: dict[int, list[int]] = {}
         for root in roots:
             found[root] = beneath = list(children.get(root, ()))
@@ -66,23 +65,22 @@ def descendants(pid: int) -> list[int]:
 
 def parent(pid: int) -> int:
     """0 where it is gone."""
+    # The name in parentheses may itself hold any character.
     return int((_text(f"/proc/{pid}/stat").rpartition(")")[2].split() or ["0", "0"])[1])
 
 
-def private_bytes(pid: int) -> int:
-    """Memory that is no file's and that the process has for itself: what it touched, resident or swapped out, and its page
-    tables, which reading alone fills. Copies shared with a parent count."""
-    return _kilobytes(f"/proc/{pid}/status", PRIVATE_FIELDS) * 1024
+def memory_bytes(pid: int, fields: tuple[str, ...] = PRIVATE_FIELDS, file: str = "status") -> int:
+    """The sum of these fields of one of its files. As it is called without: memory that is no file's and that the process has
+    for itself, which is what it touched, resident or swapped out, and its page tables, which reading alone fills. Copies
+    shared with a parent count."""
+    lines = _text(f"/proc/{pid}/{file}").splitlines()
+    return sum(int(line.split()[1]) for line in lines if line.startswith(fields)) * 1024
 
 
 def proportional_bytes(pid: int) -> int:
     """The same with shared pages divided among those who share them; slow, since the kernel walks the page tables."""
-    shared = _kilobytes(f"/proc/{pid}/smaps_rollup", ("Pss_Anon:", "SwapPss:"))
-    return (
-        (shared + _kilobytes(f"/proc/{pid}/status", ("VmPTE:",))) * 1024
-        if shared
-        else private_bytes(pid)
-    )
+    shared = memory_bytes(pid, ("Pss_Anon:", "SwapPss:"), "smaps_rollup")
+    return shared + memory_bytes(pid, ("VmPTE:",)) if shared else memory_bytes(pid)
 
 
 def mappings(pid: int) -> int:
@@ -133,10 +131,6 @@ def inner_pid(pid: int) -> int:
     return 0
 
 
-def _kilobytes(path: str, fields: tuple[str, ...]) -> int:
-    return sum(int(line.split()[1]) for line in _text(path).splitlines() if line.startswith(fields))
-
-
 def _text(path: str) -> str:
     try:
         with open(path) as file:
@@ -154,16 +148,12 @@ def sandbox_niceness() -> int:
     return min(MOST, os.getpriority(os.PRIO_PROCESS, 0) + STEP)
 
 
-def stand_back(leader: int, niceness: int) -> bool:
-    """All processes of the session and group that `leader` leads; answers as `session_stands_back`."""
-    with contextlib.suppress(OSError):  # it has ended
-        os.setpriority(os.PRIO_PGRP, leader, niceness)
-    return session_stands_back(leader, niceness)
-
-
-def session_stands_back(pid: int, niceness: int) -> bool:
-    """The session of this process. False where the kernel wants to be asked again a little later: it lets others than root
-    change ten sessions a second."""
+def stand_back(pid: int, niceness: int) -> bool:
+    """Makes the group that this process leads, and its session, so nice at least. False where the kernel wants to be asked
+    again a little later: it lets others than root change ten sessions a second."""
+    with contextlib.suppress(OSError):  # it has ended, or leads none
+        if os.getpriority(os.PRIO_PGRP, pid) < niceness:
+            os.setpriority(os.PRIO_PGRP, pid, niceness)
     try:
         with open(f"/proc/{pid}/autogroup", "r+b", buffering=0) as file:
             if int((file.read().split() or [b"0"])[-1]) < niceness:
@@ -205,7 +195,7 @@ class Watched:
         self.looks += 1
         slow = self.looks % SLOW_EVERY == 0
         if slow or not self.stands_back:
-            self.stands_back = all(session_stands_back(pid, self.niceness) for pid in (self.root, *pids))
+            self.stands_back = all(stand_back(pid, self.niceness) for pid in (self.root, *pids))
         if slow:
             counts = [mappings(pid) for pid in pids]
             counted = max(counts, default=0) <= MAPPINGS_MOST  # else nobody counts further
@@ -219,7 +209,7 @@ class Watched:
             message = f"It started more than {limits.processes} processes."
             self.on_breach(RunError(ErrorCode.LIMIT_EXCEEDED, message))
             return
-        used = sum(map(private_bytes, pids))
+        used = sum(map(memory_bytes, pids))
         beside = self.mapping_bytes + (socket_bytes(self.init) if self.init else 0)
         if limits.memory_bytes < used + beside and used < SHARING_FACTOR * limits.memory_bytes:
             used = sum(map(proportional_bytes, pids))
@@ -244,18 +234,26 @@ class Watchdog(threading.Thread):
         self._work.put((function, future))
         return future
 
-    def watch(self, watched: Watched) -> None:
-        self.watched.add(watched)
-        self._table.foreign.clear()
-
     def run(self) -> None:
+        """Does at once what it is asked to, and looks at the sandboxes, while there are any, every `TICK_SECONDS`."""
+        due = 0.0
         while True:
-            until = time.monotonic() + TICK_SECONDS
-            self._do_work(until if self.watched else None)
+            if not self.watched:  # nobody looks meanwhile, and numbers are given anew
+                self._table.foreign.clear()
+            with contextlib.suppress(queue.Empty):
+                left = max(0.0, due - time.monotonic()) if self.watched else None
+                function, future = self._work.get(timeout=left)
+                if future.set_running_or_notify_cancel():
+                    try:
+                        future.set_result(function())
+                    except BaseException as error:  # noqa: BLE001  it belongs to whoever waits
+                        future.set_exception(error)
+            if not self.watched or (now := time.monotonic()) < due:
+                continue
+            due = now + TICK_SECONDS
             try:
                 watched = list(self.watched)
-                found = self._table.look(item.root for item in watched) if watched else {}
-                now = time.monotonic()
+                found = self._table.look(item.root for item in watched)
                 for item in watched:
                     try:
                         item.look(found[item.root], now)
@@ -263,20 +261,6 @@ class Watchdog(threading.Thread):
                         logger.exception("the sandbox watchdog stumbled over one")
             except Exception:  # without this thread nothing would be limited any more
                 logger.exception("the sandbox watchdog stumbled")
-
-    def _do_work(self, until: float | None) -> None:
-        """Until the time is over; without one until there is something to watch."""
-        while until is None or time.monotonic() < until:
-            with contextlib.suppress(queue.Empty):
-                timeout = None if until is None else max(0.0, until - time.monotonic())
-                function, future = self._work.get(timeout=timeout)
-                if future.set_running_or_notify_cancel():
-                    try:
-                        future.set_result(function())
-                    except BaseException as error:  # noqa: BLE001  it belongs to whoever waits
-                        future.set_exception(error)
-            if until is None and self.watched:
-                return
 
 
 @cache

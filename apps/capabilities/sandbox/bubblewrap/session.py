@@ -6,8 +6,8 @@ import logging
 import os
 import re
 import signal
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import ExitStack
 from time import monotonic
 from typing import Any
 
@@ -91,20 +91,19 @@ class BubblewrapSandbox:
 
     async def write_file(self, path: str, content: str | bytes) -> None:
         data = content.encode("utf-8", "replace") if isinstance(content, str) else content
-        self._require_size(path, len(data))
-        async with self._call() as output:
-            answer = await self._exchange(
-                {"op": "write", "path": writable_path(path), "data": data}, output, None
-            )
+        limit = self.process.limits.file_bytes
+        if len(data) > limit:
+            message = f"{path} has {len(data):,} bytes; at most {limit:,} fit."
+            raise InvalidInput(message, field="content")
+        answer, output = await self._call({"op": "write", "path": writable_path(path), "data": data})
         if output.error is not None:
             raise SandboxGone(output.error)
         if refused := answer.get("refused"):
             raise InvalidInput(answer_text(refused), field="path")
 
     async def run_code(self, code: str, *, seconds: float | None = None) -> CodeResult:
-        async with self._call() as output:
-            job = {"op": "code", "code": code.encode("utf-8", "replace")}
-            answer = await self._exchange(job, output, seconds, interrupt=True)
+        job = {"op": "code", "code": code.encode("utf-8", "replace")}
+        answer, output = await self._call(job, seconds, interrupt=True)
         error = output.error or answer_error(answer)
         return CodeResult(value=answer_text(answer.get("value")), error=error, **output.report())
 
@@ -114,21 +113,16 @@ class BubblewrapSandbox:
         return await self.run_program(["/bin/sh", "-c", command], seconds=seconds)
 
     async def run_program(self, argv: list[str], *, seconds: float | None = None) -> CommandResult:
-        async with self._call() as output:
-            answer = await self._exchange({"op": "command", "argv": argv}, output, seconds)
+        answer, output = await self._call({"op": "command", "argv": argv}, seconds)
         code = -signal.SIGKILL if output.error else answer.get("exit")
         return CommandResult(
             exit_code=code if isinstance(code, int) else -1, error=output.error, **output.report()
         )
 
     async def run_capability(self, files: Mapping[str, str], args: dict[str, Any]) -> RunResult:
-        self._require_size("The tool", sum(len(text) for text in files.values()))
         given = {writable_path(path): text.encode("utf-8", "replace") for path, text in files.items()}
-        async with self._call() as output:
-            await emit(self._progress, {"status": "running"})
-            answer = await self._exchange(
-                {"op": "capability", "files": given, "args": args}, output, None
-            )
+        await emit(self._progress, {"status": "running"})
+        answer, output = await self._call({"op": "capability", "files": given, "args": args})
         error = output.error or answer_error(answer)
         result = answer.get("result")
         if error is None and not isinstance(result, str):
@@ -159,52 +153,39 @@ class BubblewrapSandbox:
 
     # --- how ---
 
-    def _require_size(self, what: str, size: int) -> None:
-        limit = self.process.limits.file_bytes
-        if size > limit:
-            raise InvalidInput(f"{what} has {size:,} bytes; at most {limit:,} fit.", field="content")
-
-    @asynccontextmanager
-    async def _call(self) -> AsyncIterator[Output]:
-        """One call at a time; its output; and the end of the sandbox where it is cancelled."""
-        process = self.process
+    async def _call(
+        self, job: dict[str, Any], seconds: float | None = None, *, interrupt: bool = False
+    ) -> tuple[dict[str, Any], Output]:
+        """The answer to a job, and what was printed meanwhile; where there is no answer it is empty, and the output's error
+        says why. One call at a time; cancelling it ends the sandbox."""
+        process, late = self.process, None
         async with self._busy:
             if self._closed or process.reason or process.exited.is_set():
-                raise SandboxGone(
-                    process.reason or RunError(ErrorCode.SANDBOX_FAILED, "The sandbox has ended.")
-                )
+                ended = RunError(ErrorCode.SANDBOX_FAILED, "The sandbox has ended.")
+                raise SandboxGone(process.reason or ended)
             output = Output(process.limits, self._progress, process.end)
             process.on_output = output.feed
+            waiting = asyncio.ensure_future(process.answer())
             async with output.emitting():
                 try:
-                    yield output
+                    timed = seconds is not None and not interrupt
+                    before = await asyncio.to_thread(descendants, process.pid) if timed else []
+                    await process.send(job)
+                    done, _ = await asyncio.wait([waiting], timeout=seconds)
+                    if not done and seconds is not None:
+                        message = f"It ran for more than {seconds:g} seconds."
+                        late = RunError(ErrorCode.TIMED_OUT, message)
+                        await self._stop_job(before, interrupt, late, waiting)
+                    answer = await waiting
+                    process.drain()
                 except asyncio.CancelledError:
                     process.end(RunError(ErrorCode.CANCELLED, "The run was stopped."))
                     raise
                 finally:
+                    waiting.cancel()
                     process.on_output = None
-
-    async def _exchange(
-        self, job: dict[str, Any], output: Output, seconds: float | None, *, interrupt: bool = False
-    ) -> dict[str, Any]:
-        """The answer to a job; where there is none it is empty, and the output's error says why."""
-        pid = self.process.pid
-        timed = seconds is not None and not interrupt
-        before = await asyncio.to_thread(descendants, pid) if timed else []
-        await self.process.send(job)
-        waiting = asyncio.ensure_future(self.process.answer())
-        late: RunError | None = None
-        try:
-            done, _ = await asyncio.wait([waiting], timeout=seconds)
-            if not done and seconds is not None:
-                late = RunError(ErrorCode.TIMED_OUT, f"It ran for more than {seconds:g} seconds.")
-                await self._stop_job(before, interrupt, late, waiting)
-            answer = await waiting
-        finally:
-            waiting.cancel()
-        self.process.drain()
         output.error = late or (answer if isinstance(answer, RunError) else None)
-        return {} if output.error or isinstance(answer, RunError) else answer
+        return {} if late or isinstance(answer, RunError) else answer, output
 
     async def _stop_job(
         self, before: list[int], interrupt: bool, late: RunError, waiting: "asyncio.Future[Any]"
