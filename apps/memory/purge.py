@@ -69,7 +69,8 @@ MAX_REDACTED = 200
 """Messages that one purge redacts by their ids."""
 BATCH = 25
 STALE = timedelta(minutes=10)
-STAYING = {name for place in PLACES if place.rule in {Rule.KEEP, Rule.OFFER} for name in place.columns}
+STAYING_RULES = (Rule.KEEP, Rule.OFFER)
+STAYING = {name for place in PLACES if place.rule in STAYING_RULES for name in place.columns}
 
 Redact = bool | Collection[UUID]
 
@@ -134,15 +135,20 @@ def subjects(user_id: UUID, source: str, ids: Collection[UUID]) -> Any:
     return model.objects.with_deleted(user_id).filter(pk__in=ids)
 
 
-def saying_same(trace: Trace) -> tuple[list[SourceText], list[UUID]]:
-    """The messages that say what is purged, oldest first, those that notes name as their source included; and other notes
-    of the user that say the same, or did before."""
-    trace, hits = find(trace, (Rule.KEEP, Rule.OFFER))
+def _surveyed(
+    user_id: UUID, source: Purged, ids: Sequence[UUID], redact: Redact, rules: Collection[Rule] = Rule
+) -> tuple[list[SourceText], Trace, Hits]:
+    """The messages that say the same, oldest first, those that notes name as their source included; what is looked for with
+    those of them that are redacted; and where, in places of these rules, that is found."""
+    trace, hits = find(trace_of(user_id, source, ids), STAYING_RULES if redact else rules)
     said = [*trace.recorded, *hits.get("chat.message.text", ())]
-    parts = (part.messages(trace.user_id, said) for part in purge_parts.values() if part.messages)
-    messages = [text for texts in parts for text in texts]
-    marked = [replace(text, recorded=text.id in trace.recorded) for text in messages[:MAX_SOURCES]]
-    return marked, _sharing_notes(trace, hits)
+    parts = (part.messages(user_id, said) for part in purge_parts.values() if part.messages)
+    messages = [text for texts in parts for text in texts][:MAX_SOURCES]
+    sources = [replace(text, recorded=text.id in trace.recorded) for text in messages]
+    if redact:
+        chosen = sources if redact is True else [text for text in sources if text.id in set(redact)]
+        trace, hits = find(trace_of(user_id, source, ids, chosen), rules)
+    return sources, trace, hits
 
 
 def _sharing_notes(trace: Trace, hits: Hits) -> list[UUID]:
@@ -174,10 +180,10 @@ def purge_preview(user_id: UUID, source: Purged, key: UUID) -> Preview:
     row = subjects(user_id, source, [key]).first()
     if row is None:
         raise NotFound
-    messages, sharing = saying_same(trace_of(user_id, source, [key]))
+    messages, trace, hits = _surveyed(user_id, source, [key], False, STAYING_RULES)
     replacing = edges_of(user_id, [key]).filter(relation=Relation.SUPERSEDES)
     ends = {end for both in replacing.values_list("source_id", "target_id") for end in both}
-    near = Q(pk__in={*sharing, *ends} - {key}) | Q(supersedes=key)
+    near = Q(pk__in={*_sharing_notes(trace, hits), *ends} - {key}) | Q(supersedes=key)
     related = Memory.objects.with_deleted(user_id).filter(near).distinct().order_by("-updated_at")
     text = row.content if source == Purged.NOTE else row.path
     return Preview(source=source, id=key, text=text, sources=messages, related=list(related))
@@ -214,15 +220,6 @@ def memory_purge(
             code="import_running",
         )
     return _finish(hide(trace, ids, by_sweep=by_sweep), sources, trace, hits)
-
-
-def _surveyed(
-    user_id: UUID, source: Purged, ids: Sequence[UUID], redact: Redact
-) -> tuple[list[SourceText], Trace, Hits]:
-    """The messages that say the same, what is looked for with those of them that are redacted, and where that is found."""
-    sources, _ = saying_same(trace_of(user_id, source, ids))
-    chosen = sources if redact is True else [text for text in sources if text.id in set(redact or ())]
-    return sources, *find(trace_of(user_id, source, ids, chosen))
 
 
 @transaction.atomic
