@@ -24,7 +24,12 @@ def explained(said: str, hits: Sequence[Hit]) -> list[Hit]:
     """The hits, the best of them with what brought them: words of `said` that they have, else the pair of words that is
     nearest in meaning, or the word nearest to the occasion."""
     words = content_words(said)[:SAID_WORDS]
-    looked_at = [hit for hit in hits[:MOST_HITS] if _is_vague(hit)] if words else []
+    # Those of which nothing is known but numbers, or the occasion without the word that is near it.
+    looked_at = [
+        hit
+        for hit in hits[:MOST_HITS]
+        if words and not hit.labels and hit.causes == Causes(occasion=hit.causes.occasion)
+    ]
     if not looked_at:
         return list(hits)
     named = dict(zip(map(id, looked_at), _causes(words, looked_at), strict=True))
@@ -36,11 +41,6 @@ def content_words(text: str) -> list[str]:
     silent = stop_words(detect_language(text)) | stop_words("en") | CHATTER | {"user", "users"}
     words = dict.fromkeys(split_words(text))
     return [word for word in words if word not in silent and len(word) > 1 and not word.isdigit()]
-
-
-def _is_vague(hit: Hit) -> bool:
-    """Whether nothing is known of what brought it but numbers, or the occasion without the word that is near it."""
-    return not hit.labels and hit.causes in (Causes(), Causes(occasion=hit.causes.occasion))
 
 
 def _causes(said: Sequence[str], hits: Sequence[Hit]) -> list[Causes]:
@@ -63,15 +63,11 @@ def _causes(said: Sequence[str], hits: Sequence[Hit]) -> list[Causes]:
         else:
             cosines = near[:, [column[word] for word in other]]
             row, place = divmod(int(cosines.argmax()), len(other))
-            found.append(_paired(hit.causes, said[row], other[place], float(cosines[row, place])))
+            causes = hit.causes
+            if cosines[row, place] >= (NEAR_OCCASION if occasion else NEAR_WORD):
+                causes = replace(causes, near=said[row], meaning="" if occasion else other[place])
+            found.append(causes)
     return found
-
-
-def _paired(known: Causes, word: str, other: str, cosine: float) -> Causes:
-    """The causes with a word of what was said and what it is near to, where it is near enough to be named."""
-    if known.occasion:
-        return replace(known, near=word) if cosine >= NEAR_OCCASION else known
-    return replace(known, near=word, meaning=other) if cosine >= NEAR_WORD else known
 
 
 def _shared(said: Sequence[str], text: Sequence[str]) -> Iterable[str]:

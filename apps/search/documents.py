@@ -1,17 +1,14 @@
 """Inputs and results of search for other apps: plain values, no rows."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from types import MappingProxyType
 from uuid import UUID
 
 from django.utils import timezone
 
 from apps.core.text import truncated
-
-EMPTY: Mapping[str, float] = MappingProxyType({})
 
 
 class Source(StrEnum):
@@ -126,8 +123,34 @@ class Hit:
 
     @property
     def reason(self) -> str:
-        """Why it was found, in one short sentence."""
-        return reason_of(self.causes, self.labels, self.parts)
+        """One short sentence in plain words that says why it was found; "" where nothing is known."""
+        causes, labels, parts = self.causes, self.labels, self.parts
+        if causes.link:
+            return f"Linked to {_quoted(causes.link)}."
+        if causes.occasion and not causes.near:
+            return f"Matters when it is about {_quoted(causes.occasion)}."
+        if causes.near:
+            near = causes.occasion or causes.meaning
+            return f"Came up because of {_quoted(causes.near)}{f', which is near {_quoted(near)}' * bool(near)}."
+        tags = [label.words for label in labels if label.kind == "tag"]
+        facts = [f"tagged {_joined(map(_quoted, tags))}"] if tags else []
+        facts += [
+            f"in the {label.kind} {_quoted(label.words)}" for label in labels if label.kind != "tag"
+        ]
+        if causes.date:
+            day = timezone.localtime(causes.date)
+            facts.append(f"from {day.day} {day:%B %Y}, the date you asked about")
+        if causes.words:
+            noun = "word" if len(causes.words) == 1 else "words"
+            facts = [
+                f"has the {noun} {_joined(map(_quoted, causes.words))}",
+                *(f"is {fact}" for fact in facts),
+            ]
+        if facts:
+            said = _joined(facts)
+            return f"{said[0].upper()}{said[1:]}."
+        best = max((name for name in parts if name in REASONS), key=parts.__getitem__, default="")
+        return REASONS[best] if best and parts[best] > 0 else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,36 +177,7 @@ REASONS = {
 MAX_QUOTED_CHARS = 60
 
 
-def reason_of(causes: Causes, labels: Sequence[Label] = (), parts: Mapping[str, float] = EMPTY) -> str:
-    """One short sentence in plain words that says why something was found; "" where nothing is known."""
-    if causes.link:
-        return f"Linked to {_quoted(causes.link)}."
-    if causes.occasion and not causes.near:
-        return f"Matters when it is about {_quoted(causes.occasion)}."
-    if causes.near:
-        near = causes.occasion or causes.meaning
-        return f"Came up because of {_quoted(causes.near)}{f', which is near {_quoted(near)}' * bool(near)}."
-    tags = [label.words for label in labels if label.kind == "tag"]
-    facts = [f"tagged {_listed(tags)}"] if tags else []
-    facts += [f"in the {label.kind} {_quoted(label.words)}" for label in labels if label.kind != "tag"]
-    if causes.date:
-        day = timezone.localtime(causes.date)
-        facts.append(f"from {day.day} {day:%B %Y}, the date you asked about")
-    if causes.words:
-        noun = "word" if len(causes.words) == 1 else "words"
-        facts = [f"has the {noun} {_listed(causes.words)}", *(f"is {fact}" for fact in facts)]
-    if facts:
-        said = _joined(facts)
-        return f"{said[0].upper()}{said[1:]}."
-    best = max((name for name in parts if name in REASONS), key=parts.__getitem__, default="")
-    return REASONS[best] if best and parts[best] > 0 else ""
-
-
-def _listed(texts: Sequence[str]) -> str:
-    return _joined([_quoted(text) for text in texts])
-
-
-def _joined(texts: Sequence[str]) -> str:
+def _joined(texts: Iterable[str]) -> str:
     *most, last = texts
     return f"{', '.join(most)} and {last}" if most else last
 

@@ -8,7 +8,7 @@ import pytest
 from apps.accounts.models import User
 from apps.core.ids import uuid7
 from apps.search.causes import explained
-from apps.search.documents import Causes, Document, Hit, Label, Source, reason_of
+from apps.search.documents import Causes, Document, Hit, Label, Source
 from apps.search.selectors import search
 from apps.search.services import documents_index
 
@@ -40,7 +40,7 @@ DAY = datetime(2023, 5, 12, 9, tzinfo=UTC)
     ],
 )
 def test_a_cause_makes_one_sentence(causes: Causes, sentence: str) -> None:
-    assert reason_of(causes) == sentence
+    assert hit("", causes=causes, parts={}).reason == sentence
 
 
 @pytest.mark.parametrize(
@@ -53,14 +53,14 @@ def test_a_cause_makes_one_sentence(causes: Causes, sentence: str) -> None:
     ],
 )
 def test_where_no_cause_is_named_the_largest_part_speaks(parts: dict[str, float], sentence: str) -> None:
-    assert reason_of(Causes(), (), parts) == sentence
+    assert hit("", parts=parts).reason == sentence
 
 
 def test_tags_and_categories_are_named() -> None:
     labels = (Label("tag", "food"), Label("category", "travel"))
-    assert reason_of(Causes(), labels) == "Tagged ‘food’ and in the category ‘travel’."
+    assert hit("", labels=labels).reason == "Tagged ‘food’ and in the category ‘travel’."
     assert (
-        reason_of(Causes(words=("tea",)), labels)
+        hit("", causes=Causes(words=("tea",)), labels=labels).reason
         == "Has the word ‘tea’, is tagged ‘food’ and is in the category ‘travel’."
     )
 

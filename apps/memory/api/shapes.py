@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
+from operator import not_
 from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
@@ -240,7 +241,7 @@ class ContextItem(Shape):
     )
     untrusted: bool = Field(
         False,
-        exclude_if=lambda value: not value,
+        exclude_if=not_,
         description="Set (and true) where it repeats what pages, files or others said; else absent.",
     )
 

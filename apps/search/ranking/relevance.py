@@ -76,7 +76,7 @@ def strength_of(places: Rows, rows: UserRows, query: Query, scores: Scores, head
     best = places[:1]
     shared = float(scores.words[best][0]) / scores.most_words if scores.words is not None else 0.0
     meanings = [
-        float(likeness(cosine[best], space)[0])
+        float(np.clip(share_of(cosine[best], space), 0, 1)[0])
         for cosine, space in ((scores.cosine, head.base), (scores.side_cosine, head.side))
         if cosine is not None and space is not None
     ]
@@ -99,16 +99,12 @@ class Scale(Protocol):
     def match(self) -> float: ...
 
 
-def likeness(cosine: Floats, scale: Scale) -> Floats:
+def share_of(cosine: Floats, scale: Scale) -> Floats:
     """Similarity of two texts by their cosine, on the space's scale: 0 is unrelated, 1 says the same.
 
-    How alike two documents are (duplicates, links) is another quantity than the score of a hit for a question.
+    Below 0 and above 1 too: what is ranked, or averaged over spaces, is distinguished there as well. How alike two documents
+    are (duplicates, links) is another quantity than the score of a hit for a question.
     """
-    return np.clip(share_of(cosine, scale), 0, 1)
-
-
-def share_of(cosine: Floats, scale: Scale) -> Floats:
-    """The same, but below 0 and above 1 too: what is ranked, or averaged over spaces, is distinguished there as well."""
     return np.asarray((cosine - scale.noise) / max(scale.match - scale.noise, 1e-6))
 
 
