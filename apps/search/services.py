@@ -13,7 +13,7 @@ from apps.accounts.selectors import user_language
 from apps.core.db.writing import SLICE, keep, once, rows_remove
 from apps.core.jobs.apart import apart
 from apps.core.purging.trace import PurgePart, Trace
-from apps.search.backends import Head, backend
+from apps.search.backends import Head, Stem, backend
 from apps.search.documents import Document, Facet, Source
 from apps.search.embedders.engines import static_embedder
 from apps.search.features import pack_features
@@ -194,7 +194,8 @@ def index_left(trace: Trace) -> dict[str, int]:
     if owner := IndexOwner.objects.filter(user_id=user_id).first():
         words = [each for each in trace.exclusive if isinstance(each, str)]
         terms = sorted({term for word in words for term in document_terms(word)[1]})
-        found.update(key for ids in backend.postings_each(owner.number, terms) for key in ids.tolist())
+        postings = backend.postings(owner.number, list(map(Stem, terms)))
+        found.update(key for ids in postings for key in ids.tolist())
     others = passages.exclude(source_id__in=sources).values_list("pk", flat=True)
     forget_queries()
     cache.forget(user_id)

@@ -49,7 +49,8 @@ def rows_with(word: str) -> dict[str, int]:
 
 def in_full_text(user: User) -> bool:
     """Whether full text finds the word among the user's passages."""
-    return len(backend.postings(IndexOwner.objects.get(user=user).number, Stem(STEM))) > 0
+    (found,) = backend.postings(IndexOwner.objects.get(user=user).number, [Stem(STEM)])
+    return len(found) > 0
 
 
 def age(note: Memory, days: float) -> None:

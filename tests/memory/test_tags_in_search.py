@@ -120,9 +120,9 @@ def test_a_search_as_of_another_time_knows_the_tags_of_that_time(alice: User, ta
 
 def test_nothing_of_a_tag_is_left_when_its_note_is_gone(alice: User, tagged: Memory) -> None:
     owner = IndexOwner.objects.get(user=alice).number
-    assert len(backend.postings(owner, Stem("quokka"))) == 1
+    assert len(backend.postings(owner, [Stem("quokka")])[0]) == 1
     memories_erase(user_id=alice.pk, memory_ids=[tagged.pk])
-    assert not len(backend.postings(owner, Stem("quokka")))
+    assert not len(backend.postings(owner, [Stem("quokka")])[0])
     assert not Passage.objects.filter(labels__icontains="quokka").exists()
 
 

@@ -28,7 +28,7 @@ def test_a_deleted_passage_leaves_full_text_too(admin: User, alice: User, sign_i
     client = sign_in(admin)
     client.post(f"/admin/search/passage/{passage.pk}/delete/", {"post": "yes"})
     assert found(alice, "car") == ["The bicycle is blue"]
-    assert not len(backend.postings(IndexOwner.objects.get().number, Stem("car")))
+    assert not len(backend.postings(IndexOwner.objects.get().number, [Stem("car")])[0])
     selected = {
         "action": "delete_selected",
         "_selected_action": [Passage.objects.get().pk],

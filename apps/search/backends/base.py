@@ -135,11 +135,8 @@ class Storage(Protocol):
     def rows_delete(self, user_id: UUID, ids: Sequence[int]) -> None:
         """Remove the user's passages with these ids (a few hundred at most) and their full text, leaving tombstones."""
 
-    def postings(self, owner: int, stem: Stem) -> Ids:
-        """Ids of the owner's passages with a stem, ascending."""
-
-    def postings_each(self, owner: int, stems: Sequence[str]) -> list[Ids]:
-        """`postings` of each stem, in their order."""
+    def postings(self, owner: int, stems: Sequence[Stem]) -> list[Ids]:
+        """For each of some stems the ids of the owner's passages with it, ascending."""
 
     def postings_matching(self, owner: int, words: Sequence[Sequence[Stem]], *, limit: int) -> Ids:
         """Ids of the owner's passages that have, of each word, at least one of its stems; the newest, newest first."""

@@ -133,11 +133,8 @@ class PostgreSQL:
     def rows_delete(self, user_id: UUID, ids: Sequence[int]) -> None:
         _run(_DELETE, user_id, list(ids), user_id, user_id, timezone.now())
 
-    def postings(self, owner: int, stem: Stem) -> Ids:
-        return next((_ids(ids) for _, ids in _run(_POSTINGS, [_term(owner, stem)])), _ids(None))
-
-    def postings_each(self, owner: int, stems: Sequence[str]) -> list[Ids]:
-        asked = [_term(owner, Stem(stem)) for stem in stems]
+    def postings(self, owner: int, stems: Sequence[Stem]) -> list[Ids]:
+        asked = [_term(owner, stem) for stem in stems]
         found = dict(_run(_POSTINGS, asked)) if asked else {}
         return [_ids(found.get(place)) for place in range(len(asked))]
 

@@ -113,11 +113,11 @@ class SQLite:
         )
         _run(f"DELETE FROM search_passage WHERE {among}", *keys)  # noqa: S608
 
-    def postings(self, owner: int, stem: Stem) -> Ids:
-        return np.fromiter(chain.from_iterable(_run(_MATCH, _term(owner, stem))), dtype=np.int64)
-
-    def postings_each(self, owner: int, stems: Sequence[str]) -> list[Ids]:
-        return [self.postings(owner, Stem(stem)) for stem in stems]
+    def postings(self, owner: int, stems: Sequence[Stem]) -> list[Ids]:
+        return [
+            np.fromiter(chain.from_iterable(_run(_MATCH, _term(owner, stem))), dtype=np.int64)
+            for stem in stems
+        ]
 
     def postings_matching(self, owner: int, words: Sequence[Sequence[Stem]], *, limit: int) -> Ids:
         match = " AND ".join(f"({' OR '.join(_term(owner, stem) for stem in word)})" for word in words)

@@ -110,7 +110,7 @@ def forget(user_id: UUID | None = None) -> None:
     with _lock:
         for key in [key for key in _entries if user_id is None or key[0] == user_id]:
             del _entries[key]
-        _count(sum(entry.bytes for entry in _entries.values()))
+    _evict()
 
 
 def holds(user_id: UUID) -> bool:
@@ -123,11 +123,6 @@ def held_bytes() -> int:
     """Bytes of all indexes that this process holds."""
     with _lock:
         return sum(entry.bytes for entry in _entries.values())
-
-
-def _count(total: int) -> None:
-    BYTES.set(total)
-    OWNERS.set(len(_entries))
 
 
 def _read(kind: type[Index], head: Head) -> Index:
@@ -154,7 +149,8 @@ def _refresh(index: Index | None, kind: type[Index], head: Head) -> Index:
     return index
 
 
-def _evict(keep: tuple[UUID, type[Index]]) -> None:
+def _evict(keep: tuple[UUID, type[Index]] | None = None) -> None:
+    """Drops what is beyond the memory that indexes may take, and counts what is left."""
     limit = settings.IZZY_INDEX_MEMORY_MB * 1024 * 1024
     with _lock:
         total = sum(entry.bytes for entry in _entries.values())
@@ -163,4 +159,5 @@ def _evict(keep: tuple[UUID, type[Index]]) -> None:
                 break
             if key != keep and _entries[key].index is not None:
                 total -= _entries.pop(key).bytes
-        _count(total)
+        BYTES.set(total)
+        OWNERS.set(len(_entries))

@@ -233,7 +233,8 @@ class UserRows:
         found = {term: self.postings.pop(term) for term in wanted if term in self.postings}
         self.postings.update(found)  # the last ones now
         new = [term for term in wanted if term not in found]
-        for term, ids in zip(new, backend.postings_each(self.owner, new) if new else (), strict=True):
+        read = backend.postings(self.owner, list(map(Stem, new)))
+        for term, ids in zip(new, read, strict=True):
             found[term] = rows = self._rows_of(ids)
             if len(rows):
                 self._hold(term, rows)
@@ -243,7 +244,8 @@ class UserRows:
 
     def begun(self, beginning: str) -> Rows:
         """Rows of living passages with a stem that begins so, ascending; read from full text each time."""
-        rows = self._rows_of(backend.postings(self.owner, Stem(beginning, prefix=True)))
+        (ids,) = backend.postings(self.owner, [Stem(beginning, prefix=True)])
+        rows = self._rows_of(ids)
         return rows[self.alive[rows]]
 
     def _rows_of(self, ids: Rows) -> Rows:
