@@ -90,6 +90,7 @@ class Conversation(UserOwned, Leased):
     everything: ClassVar["models.Manager[Conversation]"] = models.Manager()
     objects: ClassVar[ConversationManager] = ConversationManager()
     lease_only: ClassVar = {"deleted_at": None}
+    lease_grows: ClassVar = ("last_seq",)
 
     class Meta:
         indexes = [

@@ -201,6 +201,12 @@ def logs_write(writes: Sequence[LogWrite]) -> set[UUID]:
     """Stores the events of many conversations in one transaction; returns those that are not ours any more."""
     with claim():  # of many users: each log is written by the process alone that holds its lease
         lost = Conversation.leases_extend([write.conversation_id for write in writes])
+        newest = dict(_reserved([write.conversation_id for write in writes]))
+        lost |= {  # those that this process lost and took again
+            write.conversation_id
+            for write in writes
+            if newest.get(write.conversation_id, 0) > write.reserved
+        }
         ours = [write for write in writes if write.conversation_id not in lost]
         update_all(
             Conversation,
@@ -213,6 +219,12 @@ def logs_write(writes: Sequence[LogWrite]) -> set[UUID]:
         )
         insert_all([row for write in ours for row in rows_of(write.conversation_id, write.events)])
     return lost
+
+
+@prepared
+def _reserved(conversation_ids: list[UUID]) -> QuerySet[Conversation, tuple[UUID, int]]:
+    rows = Conversation.objects.unscoped().filter(pk__among=conversation_ids)
+    return rows.values_list("id", "last_seq")
 
 
 def turn_finish(outcome: TurnOutcome, seq: int) -> list[LoggedEvent]:

@@ -47,6 +47,7 @@ class Leased(models.Model):
     lease_until = models.DateTimeField(null=True, blank=True)
 
     lease_only: ClassVar[Mapping[str, Any]] = {}  # what else holds of a row that may be taken
+    lease_grows: ClassVar[Collection[str]] = ()  # numbers that are higher each time the row is taken
 
     class Meta:
         abstract = True
@@ -69,7 +70,8 @@ class Leased(models.Model):
 
     @classmethod
     def lease_extend(cls, key: UUID, runner: str = PROCESS, /, **values: Any) -> None:
-        """Sets `values` with it. Raises LeaseLost."""
+        """Sets `values` with it. Raises LeaseLost, also where a value of `lease_grows` is below the row's: it comes from before
+        this process lost the row and took it again."""
         with claim():  # the row is nobody else's for as long as it has this runner
             if all(type(value) is int for value in values.values()):
                 found = _extension(cls, tuple(values))(key, runner, *values.values())
@@ -130,7 +132,9 @@ class Leased(models.Model):
 def _extension(kind: type[Leased], names: tuple[str, ...]) -> PreparedUpdate[...]:
     def extend(key: UUID, runner: str, *values: int) -> tuple[models.QuerySet[Any], dict[str, Any]]:
         new = dict(zip(names, values, strict=True))
-        return kind._base_manager.filter(pk=key, runner=runner), {"lease_until": LEASE_END, **new}
+        not_above = {f"{name}__lte": new[name] for name in names if name in kind.lease_grows}
+        rows = kind._base_manager.filter(pk=key, runner=runner, **not_above)
+        return rows, {"lease_until": LEASE_END, **new}
 
     return PreparedUpdate(extend, [UUID, str, *(int for _ in names)])
 
