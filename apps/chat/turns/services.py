@@ -83,7 +83,7 @@ def message_send(
             place = conversation_get(user_id, conversation, lock=True)
         _check_queue(place)
         if not _any_turn(place.id):
-            windows_hasten_others(user_id=user_id, other_than=place.id)
+            windows_hasten_others(user_id, place.id, timezone.now())
         replaced = None
         if replaces is not None:
             replaced = _own_messages(place).filter(id=parse_id(replaces)).first()

@@ -167,7 +167,13 @@ def windows_add(
     if not fresh:
         return 0
     now = timezone.now()
-    opened = _open_window(user_id, conversation_id)
+    opened = _newest_window.first(user_id, conversation_id)
+    if opened and (
+        opened.state != WindowState.WAITING
+        or opened.full
+        or (opened.attempts or opened.delays or opened.gate)
+    ):
+        opened = None  # it takes in no more: it is full, or somebody has begun to read it
     start = stored_segments(opened) if opened else []
     if preceding and not opened:
         start = overlap([segment for message in preceding for segment in segments_of(message)])
@@ -201,15 +207,11 @@ def windows_hasten(*, user_id: UUID, conversation_id: UUID) -> int:
     return rows.update(due_at=timezone.now())
 
 
-def windows_hasten_others(*, user_id: UUID, other_than: UUID) -> int:
-    """The same of all conversations but one."""
-    return _hasten_others(user_id, other_than, timezone.now())
-
-
 @prepared_update
-def _hasten_others(
+def windows_hasten_others(
     user_id: UUID, other_than: UUID, now: datetime
 ) -> tuple[QuerySet[CaptureWindow], dict[str, Any]]:
+    """The same of all conversations but one."""
     return _quiet(user_id, now).exclude(conversation_id=other_than), {"due_at": now}
 
 
@@ -331,15 +333,6 @@ def windows_scrub(trace: Trace, hits: Hits) -> None:
         if window.state in UNREAD:
             _fill(window, [one for one in stored_segments(window) if str(one.message) not in gone])
         window.save()
-
-
-def _open_window(user_id: UUID, conversation_id: UUID) -> CaptureWindow | None:
-    """The conversation's newest window where it can take in more: nobody has begun to read it."""
-    newest = _newest_window.first(user_id, conversation_id)
-    usable = newest and newest.state == WindowState.WAITING and not newest.full
-    return (
-        newest if usable and newest and not (newest.attempts or newest.delays or newest.gate) else None
-    )
 
 
 @prepared
