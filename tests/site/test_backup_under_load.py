@@ -86,7 +86,8 @@ def _sent(
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
-    site = Site(tmp_path / "data", processes=2, workers=1)
+    own = str(tmp_path / "sandbox")  # without what other tests had installed
+    site = Site(tmp_path / "data", processes=2, workers=1, IZZY_SANDBOX_DIR=own)
     yield site
     site.close()
 

@@ -100,6 +100,7 @@ def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mortals]
             IZZY_CAPTURE_WAIT="0",
             IZZY_CAPTURE_TOKENS="1000000000",
             IZZY_ENV_FILE="",
+            IZZY_SANDBOX_DIR=str(tmp_path / "sandbox"),  # without what other tests had installed
         )
         stack.callback(site.close)
         yield Mortals(site, server)

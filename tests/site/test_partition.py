@@ -53,6 +53,7 @@ class Izzy:
         self.host, self.token, self.log = host, token, folder / "log"
         self.environment = environment | {
             "IZZY_DATA_DIR": str(folder),
+            "IZZY_SANDBOX_DIR": str(folder / "sandbox"),  # without what other tests had installed
             "IZZY_ALLOWED_HOSTS": host.address,
         }
         self.processes = [
