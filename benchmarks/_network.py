@@ -262,6 +262,7 @@ class WebSocket:
             opcode, final, data = await self._frame()
             if opcode == CLOSE:
                 self.closed = int.from_bytes(data[:2], "big")
+                self._write(CLOSE, data[:2])
                 return None
             if opcode == PING:
                 self._write(PONG, data)

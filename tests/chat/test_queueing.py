@@ -174,6 +174,7 @@ async def test_a_page_that_lost_its_acknowledgement_finds_its_new_conversation(
         await lost.until("turn_queued")
     async with connected(alice) as page:
         queued = await page.say("Hello", client_id="mine")
+        await page.until("snapshot")  # a turn that has ended before it is in it, and sends nothing more
         held.release.set()
         end = await page.ended()
         await scheduler().idle()

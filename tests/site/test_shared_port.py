@@ -172,10 +172,11 @@ async def test_one_that_is_told_to_stop_lets_its_turn_end_and_sends_its_pages_to
     assert (await until(other, "snapshot"))["turn"]["state"] == "running"
     held.release.set()
     assert (await until(page, "response"))["text"] == "One two three"
-    assert (await until(other, "response"))["text"] == "One two three"
+    # Before anything else: a client that leaves the end of its socket unanswered is reset, with what it has not read.
     while await asyncio.wait_for(page.receive(), PATIENCE) is not None:
         pass
     assert page.closed == 1012
+    assert (await until(other, "response"))["text"] == "One two three"
     other.close()
 
 

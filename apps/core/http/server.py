@@ -34,7 +34,11 @@ CLOSE_FLOODING = 4429
 CLOSE_RESTART = 1012
 REQUESTS_SECONDS = 1.0
 """So long ordinary requests have to end, once the turns have; streams may have no end."""
-CLOSING_SECONDS = 0.1
+CLOSING_SECONDS = 1.0
+"""So long a stop waits for clients to answer that their websockets are closed: what still comes in when the process has gone resets
+their connections, and the reason may be lost with that."""
+ANSWER_SECONDS = 5.0
+"""A client that has not answered by then is reset."""
 KILLING_SECONDS = 15.0
 """So long the applications have to end that are cancelled; turns under way need up to ten."""
 DRAIN = "drain"
@@ -179,6 +183,13 @@ async def answers(application: Any) -> bool:
     return said.is_set()
 
 
+async def _while(holds: Callable[[], bool], seconds: float) -> None:
+    """Waits as long as it holds, for so many seconds at most."""
+    until = time.monotonic() + seconds
+    while holds() and time.monotonic() < until:  # noqa: ASYNC110  nothing says when it ends
+        await asyncio.sleep(0.02)
+
+
 class Factory(HTTPFactory):  # type: ignore[misc]  # daphne has no types
     """Makes every connection's requests of our kind."""
 
@@ -251,7 +262,7 @@ class WebServer(daphne.server.Server):  # type: ignore[misc]  # daphne has no ty
 
     def listen_success(self, port: Any) -> None:
         self._ports.append(port)
-        self.ws_factory.setProtocolOptions(failByDrop=False)
+        self.ws_factory.setProtocolOptions(failByDrop=False, closeHandshakeTimeout=ANSWER_SECONDS)
         self.ws_factory.protocol = Socket
         super().listen_success(port)
 
@@ -276,13 +287,14 @@ class WebServer(daphne.server.Server):  # type: ignore[misc]  # daphne has no ty
             for failed in await asyncio.gather(*ending, return_exceptions=True):
                 if failed is not None:
                     logger.error("what was begun could not be ended in order", exc_info=failed)
-            until = time.monotonic() + min(REQUESTS_SECONDS, self._drain_seconds)
-            while self._answering() and time.monotonic() < until:  # noqa: ASYNC110  none of them says so
-                await asyncio.sleep(0.02)
-            for protocol in list(self.connections):
-                if isinstance(protocol, Socket) and protocol.state == Socket.STATE_OPEN:
-                    protocol.sendCloseFrame(code=CLOSE_RESTART)
-            await asyncio.sleep(CLOSING_SECONDS)
+            await _while(self._answering, min(REQUESTS_SECONDS, self._drain_seconds))
+            sockets = [protocol for protocol in self.connections if isinstance(protocol, Socket)]
+            for socket_ in sockets:
+                if socket_.state == Socket.STATE_OPEN:
+                    socket_.sendCloseFrame(code=CLOSE_RESTART)
+            await _while(
+                lambda: any(each.state == Socket.STATE_CLOSING for each in sockets), CLOSING_SECONDS
+            )
         finally:
             self.stop()
 
