@@ -15,7 +15,7 @@ from uuid import UUID, uuid4
 from apps.capabilities.sandbox.base import BUILD_LIMITS, Purpose, SandboxSpec
 from apps.capabilities.sandbox.bubblewrap import processes
 from apps.capabilities.sandbox.bubblewrap.prepared import prepare
-from apps.capabilities.sandbox.bubblewrap.processes import sandbox_niceness, stand_back
+from apps.capabilities.sandbox.bubblewrap.processes import stand_back, watchdog
 from apps.capabilities.sandbox.layers.store import user_forget
 from apps.capabilities.sandbox.running import open_sandbox, places, run_capability
 from benchmarks.report import Report, Timing
@@ -181,7 +181,7 @@ def _bare(code: str) -> float:
     with subprocess.Popen(
         command, stdout=subprocess.DEVNULL, cwd=Path("/"), start_new_session=True
     ) as process:
-        stand_back(process.pid, sandbox_niceness())
+        stand_back(process.pid, watchdog().niceness)
     if process.returncode:
         raise RuntimeError(f"a bare Python ended with {process.returncode}")
     return (time.perf_counter() - began) * 1000

@@ -132,9 +132,9 @@ class ApprovalQuery:
     """A call that may wait for the user's yes where others' words were read in its conversation before it. Synchronous."""
 
     user_id: UUID
-    conversation_id: UUID
     arguments: dict[str, Any]
-    own: Callable[[], Sequence[str]]  # the user's messages there, without what they quote
+    conversation_id: UUID | None = None  # None for a program's call
+    own: Callable[[], Sequence[str]] = tuple  # the user's messages there, without what they quote
     turn_id: UUID | None = None
     place: tuple[int, int] = (0, 0)  # the call's round, and its position in it
 

@@ -121,7 +121,7 @@ class WebRead:
     pages: list[tuple[str, str, bool]] = field(default_factory=list)  # address, text, whether unasked
 
     @classmethod
-    def of(cls, user_id: UUID, conversation_id: UUID) -> WebRead:
+    def of(cls, user_id: UUID, conversation_id: UUID | None) -> WebRead:
         read = cls()
         rows = ToolCall.objects.for_user(user_id).filter(conversation_id=conversation_id, is_error=False)
         done = rows.filter(state=ToolCall.State.DONE, name__in=("open_page", "web_search"))

@@ -63,7 +63,7 @@ def execution_finish(execution: Execution, outcome: RunResult, *, secrets: Seque
         ),
         "stdout": result_text(outcome.stdout, limit=MAX_LOG_CHARS, scrubber=scrubber),
         "stderr": result_text(outcome.stderr, limit=MAX_LOG_CHARS, scrubber=scrubber),
-        "state": Execution.State.OK if outcome.ok else Execution.State.FAILED,
+        "state": Execution.State.FAILED if error else Execution.State.OK,
         "error_code": error.code.value if error else "",
         "hosts_used": list(outcome.hosts_used),
         "backend": execution.backend,
@@ -76,8 +76,8 @@ def execution_finish(execution: Execution, outcome: RunResult, *, secrets: Seque
     if row.update(**values) and execution.trigger != Trigger.RETEST:
         counts: dict[str, Any] = {"last_run_at": execution.finished_at}
         if execution.error_code not in NOT_THE_TOOLS_FAULT:
-            counts |= {"runs": F("runs") + 1, "successes": F("successes") + int(outcome.ok)}
-            counts["failures_in_row"] = 0 if outcome.ok else F("failures_in_row") + 1
+            counts |= {"runs": F("runs") + 1, "successes": F("successes") + int(error is None)}
+            counts["failures_in_row"] = F("failures_in_row") + 1 if error else 0
         rows = Capability.objects.for_user(execution.user_id).filter(pk=execution.capability_id)
         rows.update(**counts)
     return execution

@@ -118,13 +118,8 @@ def permission_needed(name: object, user_id: UUID, args: dict[str, Any]) -> dict
 
 
 def reach_of(name: object, query: ApprovalQuery) -> Reach | None:
-    """The hosts and secrets that a call of the capability can get at, for `Tool.reach`."""
-    return capability_reach(query.user_id, name)
-
-
-def capability_reach(user_id: UUID, name: object) -> Reach | None:
-    """The hosts and secrets of the current version; None where it has neither."""
-    capability = _found(user_id, name)
+    """The hosts and secrets of the capability's current version, for `Tool.reach`; None where it has neither."""
+    capability = _found(query.user_id, name)
     version = capability.current if capability else None
     if capability is None or version is None or not (version.hosts or version.secrets):
         return None

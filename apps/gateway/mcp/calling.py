@@ -15,11 +15,9 @@ from apps.accounts.models import Scope, User
 from apps.agent.models import ToolCall
 from apps.agent.selectors import ConversationTaint
 from apps.agent.services import grant_covering_program, toolcall_store
-from apps.agent.tools.base import MAY_BE_BEHIND, Reach, Tool
+from apps.agent.tools.base import MAY_BE_BEHIND, ApprovalQuery, Reach, Tool
 from apps.agent.tools.results import ToolOutcome, result_json
 from apps.agent.turn.executor import ToolExecutor, executor_for
-from apps.capabilities.catalog.names import PREFIX
-from apps.capabilities.runs.tools import EXECUTE, capability_reach, plain_name
 from apps.core.db.pool import in_db
 from apps.core.db.writing import writing_for
 from apps.core.errors import Conflict, InvalidInput, NotAuthenticated, NotFound
@@ -191,7 +189,8 @@ def _check_allowed(caller: Caller, call: Call, tool: Tool, client: str) -> None:
         call.outcome = ToolOutcome(text, "not_approved")
         return
     asks = call.executor.approval(tool) == "ask"
-    reach = _reach(caller, tool, call.arguments)
+    query = ApprovalQuery(user_id=caller.user_id, arguments=call.arguments)
+    reach = tool.reach(query) if tool.reach else None
     if not asks and reach is None:
         return
     call.reach = reach.to_json() if reach else {}
@@ -203,15 +202,6 @@ def _check_allowed(caller: Caller, call: Call, tool: Tool, client: str) -> None:
         if call.row.covered:
             return
     _have_wait(caller, call, tool, client, reach)
-
-
-def _reach(caller: Caller, tool: Tool, arguments: dict[str, Any]) -> Reach | None:
-    """The hosts and secrets that the call can get at. Of the tools here only capabilities have any."""
-    if tool.name == EXECUTE:
-        return capability_reach(caller.user_id, plain_name(str(arguments.get("name", ""))))
-    if tool.name.startswith(PREFIX):
-        return capability_reach(caller.user_id, tool.name.removeprefix(PREFIX))
-    return None
 
 
 def _have_wait(caller: Caller, call: Call, tool: Tool, client: str, reach: Reach | None) -> None:

@@ -86,4 +86,4 @@ def test_one_that_is_nice_already_starts_no_more_than_the_nicest(
 ) -> None:
     for own, expected in ((0, 5), (10, 15), (17, 19), (19, 19)):
         monkeypatch.setattr(os, "getpriority", lambda *_, own=own: own)
-        assert processes.sandbox_niceness() == expected
+        assert processes.Watchdog().niceness == expected

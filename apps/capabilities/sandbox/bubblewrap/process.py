@@ -15,7 +15,7 @@ from typing import Any
 from ..base import ErrorCode, Limits, RunError
 from .inside.children import OWN
 from .prepared import Prepared
-from .processes import Watched, descendants, parent, sandbox_niceness, stand_back, watchdog
+from .processes import Watched, descendants, parent, stand_back, watchdog
 from .spawning import Binding, Spawned, spawn
 
 PIECE = 65536
@@ -89,7 +89,7 @@ class SandboxProcess:
         """In the watchdog's thread."""
         self._spawned = spawn(self.prepared, self.limits, bindings, proxied=proxied)
         self.pid = self._spawned.popen.pid
-        niceness = sandbox_niceness()
+        niceness = watchdog().niceness
         self._watched = Watched(
             self.pid, self.limits, self.end, niceness, stand_back(self.pid, niceness)
         )

@@ -143,11 +143,6 @@ STEP = 5
 MOST = 19
 
 
-def sandbox_niceness() -> int:
-    """Of a sandbox that the calling thread starts."""
-    return min(MOST, os.getpriority(os.PRIO_PROCESS, 0) + STEP)
-
-
 def stand_back(pid: int, niceness: int) -> bool:
     """Makes the group that this process leads, and its session, so nice at least. False where the kernel wants to be asked
     again a little later: it lets others than root change ten sessions a second."""
@@ -224,6 +219,7 @@ class Watched:
 class Watchdog(threading.Thread):
     def __init__(self) -> None:
         super().__init__(name="sandbox watchdog", daemon=True)
+        self.niceness = min(MOST, os.getpriority(os.PRIO_PROCESS, 0) + STEP)  # of the sandboxes
         self.watched: set[Watched] = set()
         self._work: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]]] = queue.SimpleQueue()
         self._table = ProcessTable()
