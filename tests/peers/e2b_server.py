@@ -136,6 +136,8 @@ class E2BServer:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(5):
                 await asyncio.gather(*(process.wait() for process in self.processes))
+        for process in self.processes:  # else its pipes close when they are collected, in any loop
+            process._transport.close()  # type: ignore[attr-defined]
 
     def kill(self, sandbox_id: str) -> bool:
         """Ends a sandbox, as its time limit does."""
