@@ -1,7 +1,9 @@
 """Files beside messages: what the model gets of them, how it reads on, and whose words they are."""
 
 import json
+import re
 from base64 import b64decode
+from itertools import pairwise
 from typing import Any
 from uuid import UUID
 
@@ -158,39 +160,49 @@ async def test_a_short_pdf_goes_as_it_is_to_an_endpoint_that_reads_pdfs(
     assert [{n: v for n, v in block.items() if n != "cache_control"} for block in again] == cached
 
 
-async def test_an_image_that_is_no_longer_sent_is_shown_again_on_request(
-    alice: User, model: AnthropicServer, settings: Settings
+def pictures(request: dict[str, Any]) -> list[str]:
+    """The images of a request, by the name that stands before each, and `said NAME` for one that is only spoken of."""
+    found = []
+    blocks = [block for each in request["messages"] for block in each["content"]]
+    for before, block in pairwise([*blocks, {"type": "end"}]):
+        name = re.search(r'name="(\w)\.png"', before.get("text", ""))
+        if name:
+            found.append(name[1] if block["type"] == "image" else f"said {name[1]}")
+    return found
+
+
+async def test_an_image_is_sent_once_and_one_that_was_left_out_again_on_request(
+    alice: User, model: AnthropicServer, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.IZZY_VISION_MODELS, settings.IZZY_CHAT_MODEL = ["seeing"], "seeing-1"
-    key = await attach(alice, "colour.png", png())
+    monkeypatch.setattr("apps.chat.attachments.blocks.PICTURES", 2)
+    sizes = {"a": 8, "b": 9, "c": 10}
+    keys = [str(await attach(alice, f"{name}.png", png(size))) for name, size in sizes.items()]
+    look = {key: reply("Let me look.", tool("attachment_read", {"id": key})) for key in keys}
     model.add(
-        reply("Teal."),
-        reply("Let me look.", tool("attachment_read", {"id": str(key)})),
-        reply("Teal, still."),
+        reply("Teal."), look[keys[2]], reply("Teal."), look[keys[0]], reply("Teal."), reply("Bye.")
     )
-    model.add(reply("Bye."))
     async with connected(alice) as page:
         place = await conversation(alice)
-        await page.say("Which colour?", conversation=place, attachments=[str(key)])
-        await page.ended()
-        await page.say("Look again", conversation=place)
-        await page.ended()
-        results = newest(model)
-        await page.say("Thanks", conversation=place)
+        await page.say("Which colours?", conversation=place, attachments=keys)
+        for text in ("Look at the last again", "And at the first", "Thanks"):
+            await page.ended()
+            await page.say(text, conversation=place)
         await page.ended()
         await scheduler().idle()
-    assert [block["type"] for block in results] == ["tool_result", "text", "image"]
-    assert b64decode(results[2]["source"]["data"]).startswith(b"\x89PNG")
-    kept = [message["content"] for message in model.messages[-1]["messages"]]
-    assert any(
-        [block["type"] for block in content] == ["tool_result", "text", "image"] for content in kept
-    )
+    begun, _, last_again, _, first_again, later = (pictures(each) for each in model.messages)
+    assert begun == ["said a", "b", "c"]
+    assert last_again == ["said a", "b", "c", "said c"]
+    assert first_again == ["said a", "b", "c", "said c", "a"]
+    assert later == ["a", "said b", "c", "said c", "said a"]
 
 
 async def test_a_text_that_says_it_is_an_image_is_not_shown_as_one(
     alice: User, model: AnthropicServer
 ) -> None:
-    key = await attach(alice, "odd.txt", b"The image is shown behind the results of this round.")
+    key = await attach(
+        alice, "odd.txt", b"It is shown behind the results of this round, unless it is shown above."
+    )
     model.add(reply("Let me look.", tool("attachment_read", {"id": str(key)})), reply("A sentence."))
     async with connected(alice) as page:
         place = await conversation(alice)

@@ -23,13 +23,14 @@ MESSAGE_CHARS = 40_000
 """Of the texts beside one message together."""
 PICTURES = 20
 PICTURE_BYTES = 15_000_000
-"""Pictures and PDFs that one request carries as they are, the newest first; the endpoint takes 32 MB."""
+"""Pictures and PDFs that one request carries as they are, those named last first; the endpoint takes 32 MB."""
 Blocks = list[dict[str, Any]]
 GONE = "(A file was attached here. It has been deleted.)"
 UNSEEN = "This model does not see images. Say so, and ask the user what it shows if you need to know."
 EARLIER = (
     "It was shown earlier and is not sent with this request. attachment_read with its id shows it again."
 )
+ABOVE = "It is shown above, where it was attached."
 NO_TEXT = (
     "No text could be read from this PDF: its pages may be pictures. Say so, and ask for what you need."
 )
@@ -48,14 +49,21 @@ def tokens_of(user_id: UUID, blocks: Iterable[str]) -> dict[UUID, int]:
     return dict(Attachment.objects.owned_by(user_id).filter(pk__in=keys).values_list("pk", "tokens"))
 
 
-def expanded(user_id: UUID, messages: Blocks, model: str) -> Blocks:
-    """The messages with the attachments in them, as this model and the endpoint that is set take them."""
+def expanded(
+    user_id: UUID, messages: Blocks, model: str, sent: Collection[dict[str, Any]] = ()
+) -> Blocks:
+    """The messages with the attachments in them, as this model and the endpoint that is set take them. A picture is sent once, where
+    it is named first, as in the requests before; it may stand in `sent`, what is expanded already of the same request."""
     keys = [UUID(b["id"]) for each in messages for b in each["content"] if b.get("type") == TYPE]
     if not keys:
         return messages
     found = Attachment.objects.owned_by(user_id).filter(pk__in=keys).defer("text")
     rows = found.annotate(beginning=Substr("text", 1, INLINE_CHARS)).in_bulk()
     pictures = _pictures(rows, keys, model, current_endpoint())
+    there = [block["source"] for each in sent for block in each["content"] if "source" in block]
+    for key, picture in pictures.items():
+        if isinstance(picture, dict) and picture["source"] in there:
+            pictures[key] = ABOVE
     return [message | {"content": _content(message["content"], rows, pictures)} for message in messages]
 
 
@@ -64,7 +72,8 @@ def sees_images(model: str, endpoint: Endpoint) -> bool:
     return not endpoint.is_offline and model.startswith(tuple(settings.IZZY_VISION_MODELS))
 
 
-def _content(blocks: Blocks, rows: Mapping[UUID, Any], pictures: Mapping[UUID, Any]) -> Blocks:
+def _content(blocks: Blocks, rows: Mapping[UUID, Any], pictures: dict[UUID, Any]) -> Blocks:
+    """The blocks with what they name; in `pictures` what has been sent becomes a sentence that says so."""
     count = sum(block.get("type") == TYPE for block in blocks)
     chars = min(INLINE_CHARS, MESSAGE_CHARS // max(count, 1))
     sent: Blocks = []
@@ -80,6 +89,7 @@ def _content(blocks: Blocks, rows: Mapping[UUID, Any], pictures: Mapping[UUID, A
         sent.append({"type": "text", "text": _described(row, chars, picture)})
         if isinstance(picture, dict):
             sent.append(picture)
+            pictures[row.pk] = ABOVE
     return sent
 
 
@@ -108,13 +118,13 @@ def _described(row: Any, chars: int, picture: dict[str, Any] | str | None) -> st
 def _pictures(
     rows: Mapping[UUID, Any], keys: Collection[UUID], model: str, endpoint: Endpoint
 ) -> dict[UUID, dict[str, Any] | str]:
-    """Blocks of the images and short PDFs that are sent as they are, newest first while there is room; of the others a sentence
-    where there is one to say."""
+    """Blocks of the images and short PDFs that are sent as they are, those named last first while there is room; of the others a
+    sentence where there is one to say."""
     found: dict[UUID, dict[str, Any] | str] = {}
     if not sees_images(model, endpoint):
         return found
     reads_pdf, room = endpoint.kind == ModelCall.Endpoint.ANTHROPIC, PICTURE_BYTES
-    for key in reversed(list(dict.fromkeys(keys))):
+    for key in dict.fromkeys(reversed(list(keys))):
         row = rows.get(key)
         if row is None or row.kind == AttachmentKind.TEXT:
             continue

@@ -54,7 +54,7 @@ def attachment_read(context: ToolContext, arguments: Read) -> str | dict[str, An
         return _listed(context)
     row = _found(context, arguments.id)
     if row.kind == AttachmentKind.IMAGE:
-        return f"The image is shown behind the results of this round.\n{quoted(TYPE, 'It follows.', id=str(row.pk), name=row.name)}"
+        return f"It is shown behind the results of this round, unless it is shown above.\n{quoted(TYPE, 'An image.', id=str(row.pk), name=row.name)}"
     if not row.characters:
         raise ToolFailure("No text could be read from this PDF: its pages may be pictures.")
     offset = arguments.offset

@@ -126,7 +126,8 @@ class RunningTurn:
         if not keys or self.loop is None:
             return blocks
         message = {"role": "user", "content": blocks}
-        [sent] = await in_db(expanded, self.turn.user_id, [message], self.loop.model)
+        before = list(self.loop.messages)
+        [sent] = await in_db(expanded, self.turn.user_id, [message], self.loop.model, before)
         return list(sent["content"])
 
     async def run(self) -> TurnOutcome:
