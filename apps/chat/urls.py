@@ -19,6 +19,7 @@ urlpatterns = [
     path("c/<str:conversation_id>/log.json", log_views.log_download, name="conversation-log-download"),
     path("c/<str:conversation_id>/link/<str:signed>/", views.link, name="link"),
     path("conversations/", views.conversation_list, name="conversation-list"),
+    path("suggestions/", views.suggested, name="suggestions"),
     path("palette/", views.palette_lines, name="palette"),
     path("conversations/bulk/", bulk.conversations_bulk, name="conversations-bulk"),
     path("conversations/delete/", bulk.conversations_ask, name="conversations-delete"),

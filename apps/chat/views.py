@@ -203,6 +203,13 @@ def palette_lines(request: HttpRequest) -> HttpResponse:
     return render(request, "chat/palette.html", {"groups": groups})
 
 
+@never_cache
+@require_GET
+def suggested(request: HttpRequest) -> HttpResponse:
+    """What an empty chat offers, as things are now."""
+    return render(request, "chat/suggestions.html", {"suggestions": suggestions(_user_id(request))})
+
+
 def _page(request: HttpRequest, shown: Conversation | None) -> dict[str, Any]:
     listing = _listing(request) | {"active_id": str(shown.id) if shown else ""}
     return {

@@ -391,8 +391,12 @@ def test_the_sidebar_of_another_tab_follows_what_is_begun_renamed_and_deleted(
     other.goto(f"{server.url}/memory/")
     followed, rows = other.locator(".conversation"), page.locator(".conversation")
     expect(other.get_by_text("Your conversations will be listed here.")).to_be_visible()
-    for said in ("what do you know about plums?", "what do you know about figs?"):
+    offered = ("Teach Izzy something", "plums")  # by an empty chat, the second time what was talked of
+    for said, offer in zip(
+        ("what do you know about plums?", "what do you know about figs?"), offered, strict=True
+    ):
         page.locator("#new-chat").click()
+        expect(page.locator("#suggestions")).to_contain_text(offer)
         chat.say(said)
     expect(followed).to_have_count(2)
     expect(followed.first).to_contain_text("figs")
@@ -417,6 +421,8 @@ def test_the_sidebar_of_another_tab_follows_what_is_begun_renamed_and_deleted(
     expect(page.locator(".conversation-deleted").get_by_role("button", name="Undo")).to_be_focused()
     expect(followed).to_have_count(1)
 
+    other.goto(server.url)
+    expect(other.locator("#suggestions")).to_contain_text("figs")
     chat.field.fill("half a thought")
     address = {"X-CSRFToken": str(other.locator('meta[name="csrf-token"]').get_attribute("content"))}
     conversation = page.url.rstrip("/").split("/")[-1]
@@ -427,6 +433,7 @@ def test_the_sidebar_of_another_tab_follows_what_is_begun_renamed_and_deleted(
     expect(chat.field).to_have_value("half a thought")
     expect(page.get_by_text("That conversation is no longer there")).to_be_visible()
     expect(followed).to_have_count(0)
+    expect(other.locator("#suggestions")).not_to_contain_text("figs")
 
 
 def test_going_back_in_the_browser_goes_back_to_the_conversation_before(

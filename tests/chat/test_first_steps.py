@@ -63,6 +63,16 @@ def test_suggestions_come_from_what_the_user_has(alice: User, bob: User) -> None
     assert len(found) == 4
 
 
+def test_what_is_gone_is_suggested_no_more(alice: User, bob: User, client: Client) -> None:
+    talk = Conversation.objects.create(user=alice, title="Hives")
+    client.force_login(bob)
+    assert b"Hives" not in client.get("/suggestions/").content
+    client.force_login(alice)
+    assert b"Hives" in client.get("/suggestions/").content
+    client.post(f"/c/{talk.pk}/delete/")
+    assert b"Hives" not in client.get("/suggestions/").content
+
+
 def test_what_waits_comes_first_and_foreign_words_suggest_nothing(alice: User) -> None:
     note = memory_create(user_id=alice.pk, content="Says somebody", tags=["strange"])
     type(note).objects.for_user(alice).update(status=Status.PENDING, trust="untrusted")

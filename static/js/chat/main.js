@@ -72,6 +72,7 @@ export class ChatPage {
     if (push) setUrl(conversation);
     if (conversation === null) {
       this.show(emptyState());
+      this.around.renewSuggestions();
       this.composer.focus();
       return;
     }
@@ -393,6 +394,7 @@ export class ChatPage {
     document.addEventListener("izzy:marked", ({ detail }) => detail.conversation === this.state.conversation && this.#marked(detail.field, detail.value));
     document.addEventListener("izzy:attachment-deleted", ({ detail }) => this.#withoutFile(detail.id));
     document.addEventListener("izzy:renamed", ({ detail }) => this.#onTitle(detail));
+    document.addEventListener("izzy:conversations", () => this.around.renewSuggestions());
   }
 
   #onClick(event) {

@@ -57,6 +57,11 @@ export class Surroundings {
     if (conversation) window.htmx?.ajax("GET", `/grants/?conversation=${conversation}`, { target: "#grants", swap: "outerHTML" });
   }
 
+  /** What an empty chat offers, as things are now: what it named may have been deleted since. */
+  renewSuggestions() {
+    if (!byId("chat-empty").hidden) window.htmx?.ajax("GET", "/suggestions/", { target: "#suggestions", swap: "outerHTML" });
+  }
+
   get hasEarlier() {
     return !byId("earlier").hidden;
   }

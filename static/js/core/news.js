@@ -10,7 +10,8 @@ const ROWS_PER_PAGE = 40;
 let asks = []; // each with `until`, by this page's clock
 let waiting = 0; // calls of programs that wait for a yes
 let baseTitle = document.title;
-let stamp = null;
+let stamp = null; // of the list as it is drawn
+let heard = null; // of the list as it was told of
 let timer = null;
 
 /** The page's title; what is asked stands before it. */
@@ -23,6 +24,8 @@ export function startNews() {
   if (!document.getElementById("asks")) return;
   document.addEventListener("visibilitychange", () => document.hidden || look());
   document.addEventListener("izzy:answered", look);
+  // Deleted here, or brought back: the rest of the page hears of it as it does of what happens elsewhere.
+  document.addEventListener("htmx:after:swap", ({ detail }) => detail.ctx?.target?.matches?.("[data-conversation-row]") && look());
   setInterval(tick, 1000);
   look();
 }
@@ -41,6 +44,8 @@ async function show(news) {
   waiting = news.waiting;
   if (news.done) notify(news.done);
   draw();
+  if (heard !== null && heard !== news.stamp) document.dispatchEvent(new CustomEvent("izzy:conversations"));
+  heard = news.stamp;
   const changed = stamp !== null && stamp !== news.stamp;
   if (!changed || (await reloadSidebar())) stamp = news.stamp;
 }
