@@ -22,7 +22,10 @@ EACH = 5
 """Results of a kind at most."""
 MAX_QUERY_CHARS = 200
 FOUND = 24
-"""Passages looked at, of all kinds together."""
+"""Documents looked at: so many messages, and so many of the other kinds together."""
+MESSAGES = Scope(sources=frozenset({Source.CONVERSATION}))
+OTHERS = Scope(sources=frozenset({Source.MEMORY, Source.FILE, Source.CAPABILITY}))
+"""A search each: a talkative conversation would else leave no place for the rest."""
 LEAST_SCORE = 0.35
 NOTE_CHARS = 120
 
@@ -109,11 +112,9 @@ def _conversation(row: Conversation) -> Entry:
 def _found(user_id: UUID, words: str) -> list[Group]:
     """Hits by name first, then by text and likeness."""
     hits: dict[Source, list[Hit]] = {source: [] for source in Source}
-    scope = Scope(
-        sources=frozenset({Source.MEMORY, Source.FILE, Source.CAPABILITY, Source.CONVERSATION})
-    )
-    for hit in search(user_id, words, top_k=FOUND, scope=scope, threshold=LEAST_SCORE):
-        hits[Source(hit.source)].append(hit)
+    for scope in (MESSAGES, OTHERS):
+        for hit in search(user_id, words, top_k=FOUND, scope=scope, threshold=LEAST_SCORE):
+            hits[Source(hit.source)].append(hit)
     return [
         Group("Conversations", _conversations(user_id, words, hits[Source.CONVERSATION])[:EACH]),
         Group("Memories", list(_notes(user_id, hits[Source.MEMORY]))[:EACH]),

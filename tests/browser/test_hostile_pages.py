@@ -1,12 +1,13 @@
-"""Every page of somebody whose every word is made to break it, and the admin's pages about them, on a narrow phone: nothing runs,
-nothing is asked of another host, nothing is wider than the window."""
+"""Every page of somebody whose every word is made to break it, on a phone and on a desk, and the admin's pages about them: nothing
+runs, nothing is asked of another host, nothing is wider than the window, right-to-left words stand in their own direction and turn
+none of ours around."""
 
 import json
 import re
 from collections.abc import Callable
 from urllib.parse import quote
 
-from playwright.sync_api import Page, StorageState
+from playwright.sync_api import Page, StorageState, ViewportSize
 
 from tests.browser.audit import audit
 from tests.browser.conftest import PHONE
@@ -23,6 +24,26 @@ from tests.site.hostile import make_hostile
 session = import_module(settings.SESSION_ENGINE).SessionStore({session!r})
 print("IDS", json.dumps(make_hostile(User.objects.get(pk=session["_auth_user_id"]))))
 """
+DESK: ViewportSize = {"width": 1440, "height": 900}
+TOO_WIDE = """() => [document.documentElement, ...document.querySelectorAll(".main-scroll, .chat-scroll, .sidebar-scroll")].some(
+  (box) => box.scrollWidth > (box === document.documentElement ? innerWidth : box.clientWidth))"""
+UNDIRECTED = """() => {
+  const found = new Set();
+  const isOwn = (element) => element.matches("[dir=auto], bdi, option, title, script, style, noscript, svg") || getComputedStyle(element).unicodeBidi === "plaintext";
+  const isDirected = (element) => element !== null && (isOwn(element) || isDirected(element.parentElement));
+  const look = (element, text) => {
+    if (!/[\\u0590-\\u05ff]/.test(text)) return;
+    if (!isDirected(element)) found.add(`in no direction of its own: ${element.cloneNode(false).outerHTML.slice(0, 90)}`);
+    const before = /^(.*?)\\u202e/s.exec(text)?.[1].trim() ?? "";
+    if (before && !element.matches("pre, textarea, noscript") && !/^('"|It waits:|#$)/.test(before)) found.add(`turns “${before.slice(0, 20)}” around: ${element.cloneNode(false).outerHTML.slice(0, 90)}`);
+  };
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) look(walker.currentNode.parentElement, walker.currentNode.data);
+  for (const field of document.querySelectorAll("input:not([type=hidden]), textarea")) look(field, field.value);
+  return [...found];
+}"""
+"""What is wrong with right-to-left words: where nothing looks for their direction, and where they begin within words of ours, which
+then turn around as well."""
 LISTS = [
     "/",
     "/conversations/",
@@ -81,6 +102,11 @@ def problems(page: Page, server: Server, urls: list[str], *, ours: bool) -> list
             found.append(f"{url}: {answer and answer.status}")
         seen = audit(page)
         found += [f"{url}: {wrong}" for wrong in seen if ours or "wider than the window" in wrong]
+        if ours:
+            found += [f"{url}: {wrong}" for wrong in page.evaluate(UNDIRECTED)]
+            page.set_viewport_size(DESK)
+            found += [f"{url} on a desk: wider than the window"] * page.evaluate(TOO_WIDE)
+            page.set_viewport_size(NARROW["viewport"])
         if page.evaluate("'hacked' in window"):
             found.append(f"{url}: a script ran")
     elsewhere = {url for url in asked if not re.match(rf"{re.escape(server.url)}/|data:|blob:", url)}

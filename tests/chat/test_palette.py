@@ -5,6 +5,7 @@ from django.test import Client
 
 from apps.accounts.models import User
 from apps.capabilities.catalog.versions import capability_create
+from apps.chat.conversations.ingest import messages_ingest
 from apps.chat.models import Conversation
 from apps.chat.palette import palette
 from apps.memory.files.services import file_write
@@ -40,6 +41,16 @@ def test_it_finds_something_of_every_kind(alice: User) -> None:
         "Capabilities": ["honey price"],
     }
     assert groups[1].entries[0].url == f"/memory/{note.pk}/"
+
+
+def test_a_talkative_conversation_leaves_room_for_the_rest(alice: User) -> None:
+    memory_create(user_id=alice.pk, content="The user sells honey on Saturdays")
+    said = [
+        {"role": "user", "content": f"Honey, message {number}", "external_id": str(number)}
+        for number in range(40)
+    ]
+    messages_ingest(user_id=alice.pk, session="s", channel="mail", messages=said)
+    assert found(alice, "honey")["Memories"] == ["You sell honey on Saturdays"]
 
 
 def test_a_beginning_is_enough_for_what_can_be_done(admin: User) -> None:
