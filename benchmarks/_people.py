@@ -1,9 +1,10 @@
 """Invented people, what an assistant knows of them, what they say to it, and what should come to mind then.
 
-The people stand in `people/`, in sets that were written apart, without sight of the program or of each other. Two serve for
-tuning, where a person that is judged is left out; the third, the unseen one, is asked once and counts. The occasions beside
-them are what a model gave, one note at a time, to a prompt that asks what `apps/memory/prompts/occasions.md` asks, in other
-words; it saw no message.
+The people stand in `people/`, in sets. Three were written apart, without sight of the program or of each other, and serve for
+tuning, where a person that is judged is left out; the third was asked once, as `unseen`, before it did. The fourth is asked once
+and counts; its writer knew the program and the other sets, so that it is no blind one. The occasions beside the first three are
+what a model gave, one note at a time, to a prompt that asks what `apps/memory/prompts/occasions.md` asks, in other words; it saw
+no message. Those of the fourth were written note by note, before its messages.
 """
 
 import json
@@ -20,8 +21,8 @@ from apps.search.text.analysis import split_words, stems, stop_words
 from benchmarks._scratch import make_user
 
 FOLDER = Path(__file__).parent / "people"
-HALVES = ("tuning", "held_back")
-UNSEEN = "unseen"
+TUNED = ("tuning", "held_back", "unseen")
+LAST = "fourth"
 KINDS = ("direct", "paraphrased", "oblique", "follow-up", "idle")
 
 
@@ -56,10 +57,10 @@ class Person:
     messages: tuple[Said, ...]
 
 
-def people(half: str) -> list[Person]:
-    """The people of a half, or of another set."""
-    given = json.loads((FOLDER / f"{half}.json").read_text(encoding="utf-8"))["people"]
-    occasions = json.loads((FOLDER / f"{half}_occasions.json").read_text(encoding="utf-8"))
+def people(name: str) -> list[Person]:
+    """The people of a set."""
+    given = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))["people"]
+    occasions = json.loads((FOLDER / f"{name}_occasions.json").read_text(encoding="utf-8"))
     return [_person(one, occasions[one["key"]]) for one in given]
 
 

@@ -1,7 +1,8 @@
 """Which notes a message brings up by itself: how many of those wanted, and how few others.
 
-The people, their notes, messages and labels are those of `people/` (see `_people.py`). Both halves serve for tuning; the
-figures that count are those of the unseen set. A talk is replayed message by message: what came up before counts, and is not
+The people, their notes, messages and labels are those of `people/` (see `_people.py`). Three sets serve for tuning, and what they
+say teaches concern, so that here they show a fit (`weights` leaves each person out); the figures that count are those of the
+fourth. A talk is replayed message by message: what came up before counts, and is not
 brought up again.
 
 Asked with what Izzy says by rule of when a note matters, as without any model; with the occasions that a model gave; and, with
@@ -28,7 +29,7 @@ from apps.search.filling import side_fill
 from apps.search.selectors import search
 from apps.search.spaces import encoder_name
 from benchmarks import _ollama
-from benchmarks._people import HALVES, KINDS, UNSEEN, Holder, Person, Said, holder_of, kind_of, people
+from benchmarks._people import KINDS, LAST, TUNED, Holder, Person, Said, holder_of, kind_of, people
 from benchmarks._scratch import scratch_database
 from benchmarks.report import Report, Timing, timed
 
@@ -135,7 +136,7 @@ class Tally:
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--half", choices=[*HALVES, "both", UNSEEN], default="both")
+    parser.add_argument("--half", choices=[*TUNED, "both", LAST], default="both")
     parser.add_argument(
         "--limit", type=int, default=0, help="ask only so many messages of each kind of each person"
     )
@@ -146,26 +147,27 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(options: dict[str, Any]) -> Report:
-    halves = HALVES if options["half"] == "both" else (options["half"],)
-    report = Report("surfacing", settings={"halves": ", ".join(halves), "threshold": THRESHOLD})
-    for half in halves:
+    names = TUNED if options["half"] == "both" else (options["half"],)
+    report = Report("surfacing", settings={"sets": ", ".join(names), "threshold": THRESHOLD})
+    for name in names:
         with scratch_database():
-            _ask_half(report, half, BY_RULE, options)
-            _ask_half(report, half, BY_MODEL, options)
+            _ask_set(report, name, BY_RULE, options)
+            _ask_set(report, name, BY_MODEL, options)
         if options["encoder"]:
             with _ollama.encoder_for(options), scratch_database():
                 report.settings["encoder"] = settings.IZZY_EMBEDDER
-                _ask_half(report, half, ENCODER, options)
+                _ask_set(report, name, ENCODER, options)
     return report
 
 
-def _ask_half(report: Report, half: str, occasions: str, options: dict[str, Any]) -> None:
-    """Ask all people of a half, whose notes have these occasions, and add the tables."""
-    known, name = people(half), half.replace("_", " ")
+def _ask_set(report: Report, name: str, occasions: str, options: dict[str, Any]) -> None:
+    """Ask all people of a set, whose notes have these occasions, and add the tables."""
+    known = people(name)
     limit = options["limit"] or None
     holders = {
-        person.key: holder_of(person, f"{half}-{occasions}", occasions != BY_RULE) for person in known
+        person.key: holder_of(person, f"{name}-{occasions}", occasions != BY_RULE) for person in known
     }
+    name = name.replace("_", " ")
     if encoder_name():
         side_fill(encoder_name())
     asked = [
@@ -214,7 +216,7 @@ def _judge(
     tallies: dict[str, Tally],
     others: dict[str, dict[str, Tally]],
 ) -> None:
-    """Whether a set meets the aims; only what is said of the unseen one is no fit."""
+    """Whether a set meets the aims; only what is said of the fourth is no fit."""
     aims = report.aims
     for kind, least in least_of.items():
         met = tallies[kind].recall >= least

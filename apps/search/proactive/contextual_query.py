@@ -6,9 +6,9 @@ of common words short and those of words that name a subject long (a 2, good 9, 
 
 Most of what people say to an assistant has nothing to do with what it knows of them: sums, translations, jokes, thanks, the
 capital of a country. They say it in other words than what concerns their own lives ("what should I…", "book us…", "when is
-Anna's…"). Some thousands of messages of both kinds, written for this (`messages/*.json`, a file a language), teach single words and
-pairs of neighbours how much they tell: ridge regression on +1 and -1, a few hundredths of a second once a process. In a
-language without such a file all messages are alike.
+Anna's…"). Some thousands of messages of both kinds (`messages/*.json`, a file a language), written for this or for the invented
+people of `benchmarks/people/`, teach single words and pairs of neighbours how much they tell: ridge regression on +1 and -1, a few
+hundredths of a second once a process. In a language without such a file all messages are alike.
 """
 
 import json
@@ -81,12 +81,13 @@ class ContextualQuery:
 
     @property
     def concern(self) -> float:
+        return self.concern_by(whole_lesson())
+
+    def concern_by(self, lesson: "Lesson") -> float:
         """`Lesson.concern` of the newest message, and as far as it leans on what the user said before, of that: "and in Latin?"
         concerns nobody where that did not."""
-        sounds = whole_lesson().concern(self.newest)
-        return (
-            sounds + EARLIER * self.lean * whole_lesson().concern(self.before) if self.before else sounds
-        )
+        sounds = lesson.concern(self.newest)
+        return sounds + EARLIER * self.lean * lesson.concern(self.before) if self.before else sounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,10 +172,10 @@ STEPS = 60
 
 
 @cache
-def example_messages() -> tuple[tuple[str, ...], tuple[bool, ...]]:
-    """The messages that teach, and which of them are personal; of all languages."""
+def example_messages(language: str = "*") -> tuple[tuple[str, ...], tuple[bool, ...]]:
+    """The messages that teach, and which of them are personal; of all languages unless one is named."""
     texts: dict[str, bool] = {}
-    for path in sorted(FOLDER.glob("*.json")):
+    for path in sorted(FOLDER.glob(f"{language}.json")):
         kinds = json.loads(path.read_text(encoding="utf-8"))
         texts |= {text: kind == PERSONAL for kind in (PERSONAL, IDLE) for text in kinds[kind]}
     return tuple(texts), tuple(texts.values())

@@ -31,9 +31,9 @@ class Weights:
     threshold: float
 
 
-STATIC = Weights((1.1, 3.5, 0.6, 1.4, 0.0, 0.0), (0.9, -2.4, -5.0, 0.0), -0.6)
-SIMILAR = Weights((0.7, 7.0, 0.8, 3.2, 0.0, 0.0), (1.9, -2.3, -4.9, 0.0), -0.7)
-ENCODER = Weights((0.0, 3.6, 0.0, 1.5, 1.25, 1.1), (0.95, -2.7, -3.4, -2.1), -1.1)
+STATIC = Weights((0.45, 7.4, 0.4, 1.8, 0.0, 0.0), (2.9, -2.3, -5.75, 0.0), -0.6)
+SIMILAR = Weights((0.9, 6.5, 0.75, 2.9, 0.0, 0.0), (2.5, -3.8, -6.5, 0.0), -0.5)
+ENCODER = Weights((0.0, 3.75, 0.0, 1.8, 1.3, 0.75), (1.9, -2.9, -4.85, -2.65), -1.5)
 RIVALRY = 1.5
 """How much a better one weighs against a document, beside nothing at all."""
 STEEPNESS = 2.0

@@ -273,7 +273,7 @@ def _add_words(evidence: Floats, rows: UserRows, question: _Question, within: Ro
         evidence[shared >= ALL_WORDS * substance, MEANING] = MOST
     evidence[:, WORDS] = shared / max(substance, 1.0)
     if question.base is None and question.side is None:
-        # All there is to go by: every fifth word in common is an even bet.
+        # All there is to go by: every third word in common is an even bet.
         evidence[:, MEANING] = LEAST + (MOST - LEAST) * np.sqrt(evidence[:, WORDS])
 
 
