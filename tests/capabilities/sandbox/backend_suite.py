@@ -3,7 +3,7 @@
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from typing import Any
 from uuid import UUID, uuid4
@@ -64,9 +64,26 @@ def code_of(outcome: Any) -> str:
     return outcome.error.code if outcome.error else "ok"
 
 
-def own_processes() -> set[int]:
-    """Of these tests, and of servers that other tests left running."""
-    return set(processes.descendants(os.getpid()))
+def own_processes(others: Collection[int] = ()) -> set[int]:
+    """Of these tests, and of servers that other tests left running; with `others` those that began since, but not those that
+    such a server has begun."""
+    beneath = processes.ProcessTable().look([os.getpid(), *others])
+    return set(beneath[os.getpid()]).difference(others, *(beneath[other] for other in others))
+
+
+SLEEPS = {
+    "main.py": "import time\ndef run(args):\n print('begun', flush=True)\n time.sleep(600)\n return ''"
+}
+
+
+def telling(begun: asyncio.Event) -> Progress:
+    """Sets the event when the tool has printed its first line."""
+
+    async def listen(event: dict[str, Any]) -> None:
+        if event["status"] == "output":
+            begun.set()
+
+    return listen
 
 
 class BackendSuite:
@@ -206,10 +223,10 @@ def run(args):
         assert code_of(outcome) == ErrorCode.TIMED_OUT
 
     async def test_cancelling_a_run_ends_it(self, backend: Backend) -> None:
-        async with opened(backend) as sandbox:
-            files = {"main.py": "import time\ndef run(args): time.sleep(60)"}
-            running = asyncio.create_task(sandbox.run_capability(files, {}))
-            await asyncio.sleep(0.3)
+        begun = asyncio.Event()
+        async with opened(backend, progress=telling(begun)) as sandbox:
+            running = asyncio.create_task(sandbox.run_capability(SLEEPS, {}))
+            await asyncio.wait_for(begun.wait(), PATIENCE)
             running.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await running
@@ -217,10 +234,10 @@ def run(args):
                 await sandbox.run_command("true")
 
     async def test_closing_ends_a_call_under_way_as_cancelled(self, backend: Backend) -> None:
-        sandbox = await backend.create(spec())
-        files = {"main.py": "import time\ndef run(args): time.sleep(60)"}
-        running = asyncio.create_task(sandbox.run_capability(files, {}))
-        await asyncio.sleep(0.5)
+        begun = asyncio.Event()
+        sandbox = await backend.create(spec(), progress=telling(begun))
+        running = asyncio.create_task(sandbox.run_capability(SLEEPS, {}))
+        await asyncio.wait_for(begun.wait(), PATIENCE)
         await sandbox.close()
         outcome = await running
         assert code_of(outcome) == ErrorCode.CANCELLED

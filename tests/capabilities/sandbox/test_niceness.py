@@ -15,7 +15,7 @@ from apps.capabilities.sandbox.bubblewrap.backend import BubblewrapBackend
 from apps.capabilities.sandbox.bubblewrap.processes import watchdog
 from tests.waiting import until
 
-from .backend_suite import opened, spec
+from .backend_suite import opened, own_processes, spec
 
 Fact = TypeVar("Fact")
 AUTOGROUP = Path("/proc/sys/kernel/sched_autogroup_enabled")
@@ -38,15 +38,14 @@ def of_watchdog() -> int:
 async def test_every_process_of_a_sandbox_is_nicer_than_what_started_it(
     bubblewrap: BubblewrapBackend,
 ) -> None:
-    before = set(processes.descendants(os.getpid()))
+    before = own_processes()
     expected = min(19, of_watchdog() + 5)
     async with opened(bubblewrap, spec(purpose=Purpose.BUILD, limits=BUILD_LIMITS)) as sandbox:
         assert (await sandbox.run_code("import os; os.getpriority(0, 0)")).value == str(expected)
         told = await sandbox.run_command("nice; (setsid sleep 60 &); sleep 0.1")
         assert told.stdout == f"{expected}\n"
-        started = set(processes.descendants(os.getpid())) - before
-        assert len(started) >= 4
-        assert {nice_of(pid) for pid in started} == {expected}
+        assert len(own_processes(before)) >= 4
+        assert _found(before, nice_of) == {expected}
     assert os.getpriority(os.PRIO_PROCESS, 0) < expected or expected == 19
 
 
@@ -57,7 +56,7 @@ async def test_every_process_of_a_sandbox_is_nicer_than_what_started_it(
 async def test_so_is_every_session_within_also_one_that_a_tool_opens(
     bubblewrap: BubblewrapBackend,
 ) -> None:
-    before = set(processes.descendants(os.getpid()))
+    before = own_processes()
     expected = min(19, of_watchdog() + 5)
     async with opened(bubblewrap, spec(purpose=Purpose.BUILD, limits=BUILD_LIMITS)) as sandbox:
         running = asyncio.ensure_future(
@@ -75,7 +74,7 @@ def _sleeps(before: set[int]) -> bool:
 def _found(before: set[int], fact: Callable[[int], Fact]) -> set[Fact]:
     """A fact of each process begun since; some end while they are looked at."""
     facts = set()
-    for pid in set(processes.descendants(os.getpid())) - before:
+    for pid in own_processes(before):
         with suppress(FileNotFoundError, ProcessLookupError):
             facts.add(fact(pid))
     return facts
