@@ -54,7 +54,7 @@ def test_a_dice_roller_is_built_while_one_watches_and_rolls_after_a_restart(
         "Trying the code",
         "Checking it in a fresh sandbox",
     ):
-        assert card.locator(".build-steps li", has_text=step).count() == 1
+        expect(card.locator(".build-steps li", has_text=step)).to_have_count(1)
     expect(page.get_by_text("dice_roller is ready.", exact=False).last).to_be_visible()
     use = card.get_by_role("button", name="Use it for what I asked")
     expect(use).to_be_visible()
@@ -74,7 +74,7 @@ def test_a_dice_roller_is_built_while_one_watches_and_rolls_after_a_restart(
     card = page.locator(".build").first
     expect(card.locator(".build-title")).to_have_text("dice_roller is ready")
     expect(card.locator(".build-steps li").first).to_have_text("Asked for", use_inner_text=False)
-    assert page.locator(".build").count() == 1
+    expect(page.locator(".build")).to_have_count(1)
     chat.say("roll 2d20+1")
     expect(page.locator(".answer").last).to_contain_text(re.compile(r"2d20\+1: "), timeout=LONG)
 
@@ -206,7 +206,7 @@ def test_questions_hosts_and_cancelling_on_the_card(
             shot(page, "network")
             late = open_page(page.url, state=page.context.storage_state(), **PHONE, color_scheme="dark")
             expect(late.locator(".build").get_by_role("button", name="Allow")).to_be_visible()
-            assert late.locator(".build-steps li", has_text="You: a hundred").count() == 1
+            expect(late.locator(".build-steps li", has_text="You: a hundred")).to_have_count(1)
             shot(late, "network-phone-dark")
             card.get_by_role("button", name="Allow").click()
             expect(asked).to_be_empty()
@@ -216,8 +216,8 @@ def test_questions_hosts_and_cancelling_on_the_card(
                 expect(each.locator(".build .build-title").first).to_have_text(
                     "dice_roller is ready", timeout=LONG
                 )
-                assert each.locator(".build-steps li", has_text="You allowed it.").count() == 1
-                assert each.locator(".build-steps li", has_text="Writing main.py").count() == 1
+                expect(each.locator(".build-steps li", has_text="You allowed it.")).to_have_count(1)
+                expect(each.locator(".build-steps li", has_text="Writing main.py")).to_have_count(1)
             chat.wait_for(page.locator(".turn").last, "done")
 
             chat.say("And to flip a coin")

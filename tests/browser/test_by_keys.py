@@ -61,6 +61,7 @@ def test_the_chat_works_by_keys_at_twice_the_size_without_motion_in_a_bare_brows
     keys.press("Escape")
     expect(chat.field).to_have_value("")
     keys.press("Control+k")
+    expect(page.get_by_role("combobox", name="Find or do something")).to_be_focused()
     keys.type("settings")
     expect(page.get_by_role("option").first).to_contain_text("Settings")
     keys.press("Enter")

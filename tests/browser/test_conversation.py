@@ -11,6 +11,7 @@ from playwright.sync_api import Page, StorageState, expect
 from tests.browser.chat import Chat
 from tests.browser.conftest import OWNER, PASSWORD, Watch
 from tests.browser.server import Server
+from tests.waiting import eventually
 
 REST = """async ([method, path, body]) => {
   const { api } = await import("/static/js/core/api.js");
@@ -107,9 +108,7 @@ def test_from_the_link_on_the_console_to_a_forgotten_allergy(
 
     restart(own_server, page)
     expect(chat.turns).to_have_count(4)
-    assert [text.strip() for text in page.locator(".bubble").all_inner_texts()][
-        -1
-    ] == "forget my allergy"
+    expect(page.locator(".bubble").last).to_have_text("forget my allergy")
     assert rest(page, "GET", f"/memories/{note['id']}/") == {"status": 404}
     page.reload()
     expect(chat.turns).to_have_count(4)
@@ -456,7 +455,9 @@ def test_going_back_in_the_browser_goes_back_to_the_conversation_before(
         expect(page.locator(".bubble")).to_have_count(0)
         page.go_back()
         expect(page.locator(".bubble")).to_have_text("remember that the key is under the pot")
-    assert listeners_of(page) <= listeners, "conversations that were left stay in memory"
+    eventually(
+        lambda: listeners_of(page) <= listeners, lambda: "conversations that were left stay in memory"
+    )
 
 
 def listeners_of(page: Page) -> float:

@@ -349,7 +349,7 @@ def test_markup_in_notes_titles_and_names_is_inert(
         page.goto(server.url + path)
         page.wait_for_load_state("networkidle")
         assert page.evaluate("window.hacked") is None
-        assert page.locator("img[onerror], [hx-get='/sign-out/']").count() == 0
+        expect(page.locator("img[onerror], [hx-get='/sign-out/']")).to_have_count(0)
     page.goto(f"{server.url}/memory/browse/")
     expect(page.locator(".note").first).to_contain_text("<script>")
 

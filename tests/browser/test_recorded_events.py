@@ -422,7 +422,7 @@ def test_screen_readers_hear_an_answer_once_when_it_is_finished(stage: Stage) ->
         finished(record, "turn-1", "Half done"),
     )
     expect(announcer).to_have_text("Izzy: Half done")
-    assert stage.page.locator("#log").get_attribute("aria-live") == "off"
+    expect(stage.page.locator("#log")).to_have_attribute("aria-live", "off")
 
 
 def test_enter_while_an_input_method_composes_does_not_send(stage: Stage) -> None:

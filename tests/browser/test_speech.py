@@ -7,7 +7,7 @@ from playwright.sync_api import Page, StorageState, expect
 
 from tests.browser.chat import Chat
 from tests.browser.server import Server
-from tests.browser.voices import ENGINES
+from tests.browser.voices import ENGINES, SHORT_PRESS
 
 NOTHING = """
 for (const name of ["speechSynthesis", "SpeechRecognition", "webkitSpeechRecognition"]) {
@@ -95,9 +95,7 @@ def test_what_is_typed_between_two_words_stays(
     page = open_page(server.url, state=someone)
     chat = with_engines(page, ENGINES)
     page.wait_for_selector("#composer[data-ready]")
-    page.keyboard.down("Alt")
-    page.keyboard.press("v")  # a short press: it stays on
-    page.keyboard.up("Alt")
+    page.evaluate(SHORT_PRESS)  # it stays on
     page.evaluate("listening.hear('buy milk')")
     chat.field.press_sequentially(", not cream,")
     page.evaluate("listening.hear('buy milk', 'and tea')")

@@ -17,3 +17,9 @@ window.SpeechRecognition = class {
   guess(...said) { this.onresult?.({ results: said.map((transcript) => Object.assign([{ transcript, confidence: 0 }], { isFinal: true })) }); }
 };
 """
+
+SHORT_PRESS = """() => {
+  const keys = { key: "v", code: "KeyV", altKey: true, bubbles: true, cancelable: true };
+  for (const type of ["keydown", "keyup"]) document.activeElement.dispatchEvent(new KeyboardEvent(type, keys));
+}"""
+"""Alt+V, pressed and let go at once: between two keys of Playwright's a busy machine may hold it for long."""
