@@ -317,6 +317,20 @@ def test_conversations_are_found_renamed_and_deleted_in_the_sidebar(
     assert rest(page, "GET", "/memories/?q=boiler")["count"] == 1
     expect(rows).to_have_count(2)
 
+    # Beside every page: into a folder by dragging, back by the toast, in again, and out by dragging onto the list.
+    made = {name: rest(page, "POST", "/folders/", {"name": name})["id"] for name in ("Music", "Home")}
+    page.reload()
+    home = page.locator(f'#conversations .folder[data-folder="{made["Home"]}"]')
+    boiler = page.locator("#conversations .conversation-link", has_text="boiler")
+    for go_back in (True, False):
+        expect(home).to_contain_text("Empty")
+        boiler.drag_to(home.get_by_role("button", name="Home"))
+        expect(home.locator(".conversation")).to_have_count(1)
+        if go_back:
+            page.locator(".toast", has_text="Moved “").get_by_role("button", name="Undo").click()
+    boiler.drag_to(page.locator('[data-group="Pinned"] h2'))
+    expect(home).to_contain_text("Empty")
+
     page.locator("#new-chat").click()
     page.wait_for_url(f"{server.url}/")
     boiler = page.locator(".conversation", has_text="boiler")
@@ -338,8 +352,7 @@ def test_conversations_are_found_renamed_and_deleted_in_the_sidebar(
     expect(rows).to_have_count(1)
     expect(rows.first).to_contain_text("Nina's music")
 
-    # Into a folder by dragging, and back by the toast; then by the menu and the boxes, without a mouse.
-    made = {name: rest(page, "POST", "/folders/", {"name": name})["id"] for name in ("Music", "Home")}
+    # On their page: into a folder by dragging, and back by the toast; then by the menu and the boxes, without a mouse.
     page.goto(f"{server.url}/conversations/")
     shown = page.locator("#conversation-page .conversation")
     where = shown.locator(".conversation-in")

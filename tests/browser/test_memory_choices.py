@@ -13,6 +13,8 @@ from tests.browser.server import Server
 FILL = """
 import json
 from datetime import datetime, timezone
+from apps.capabilities.catalog.drafts import Draft
+from apps.capabilities.catalog.versions import capability_create
 from apps.chat.conversations.ingest import messages_ingest
 from apps.chat.models import Conversation, Message
 from apps.memory.files.services import file_write
@@ -32,6 +34,8 @@ first = Message.objects.for_user(user).filter(conversation=place).order_by("posi
 hives = note("Bees live behind the shed", Change(actor=Origin.USER, trust=Trust.USER, conversation_id=place, message_id=first.pk), tags=["bees"], kind="fact")
 memory_update(user_id=user.pk, memory_id=hives.pk, content="Bees live behind the old barn")
 file_write(user_id=user.pk, path="/memories/bees.md", text="Bees live behind the old barn")
+counter = Draft(description="Counts the bees on a picture", input_schema={"type": "object"}, main="def run(args):\\n    return 1\\n")
+capability_create(user_id=user.pk, name="bee_counter", draft=counter)
 page = Change(actor=Origin.ASSISTANT, trust=Trust.UNTRUSTED)
 said = note("Bees sleep in winter, says a page", page)
 memory_bulk_create(user_id=user.pk, drafts=[{"content": f"Honey jar number {number} weighs {number} grams", "category": "pantry"} for number in range(1, 62)])
@@ -207,3 +211,28 @@ def test_years_of_the_timeline_and_parts_of_the_picture_are_chosen(
     page.locator(".graph-filters [name=kind]").select_option("fact")
     page.locator(".graph-filters").get_by_role("button", name="Show").click()
     expect(page.get_by_role("heading", name="Nothing found")).to_be_visible()
+
+
+def test_things_of_every_kind_are_found_and_opened_by_the_palette(
+    server: Server, keeper: Keeper, open_page: Callable[..., Page]
+) -> None:
+    page = open_page(f"{server.url}/usage/", state=keeper[0])
+    kinds = (
+        ("on bees", "Conversations", "On bees", ".turn .bubble", "about bees"),
+        ("old barn", "Memories", "Bees live behind the old barn", ".one-words", "behind the old barn"),
+        ("bees", "Files", "bees.md", ".file-text", "Bees live behind the old barn"),
+        ("counter", "Capabilities", "bee counter", "h1", "bee_counter"),
+        ("timel", "Go to", "Timeline", "h1", "Memories"),
+    )
+    for typed, group, name, place, words in kinds:
+        page.wait_for_load_state()  # keys are heard from then on
+        page.keyboard.press("Control+k")
+        expect(page.get_by_role("option", name="Import and export")).to_be_visible()
+        page.keyboard.insert_text(typed)
+        expect(page.get_by_role("option", name="Import and export")).to_have_count(0)
+        option = page.get_by_role("group", name=group).get_by_role("option", name=name)
+        expect(option).to_be_visible()
+        while option.get_attribute("aria-selected") != "true":
+            page.keyboard.press("ArrowDown")
+        page.keyboard.press("Enter")
+        expect(page.locator(place).first).to_contain_text(words)

@@ -1,5 +1,5 @@
 """Pages by keys alone: skip links, a focus that is seen at every stop, every edit in place left by Escape and saved by Ctrl+Enter,
-and settings, tokens and secrets, set with Tab, Enter and letters."""
+and settings, tokens, secrets, an import and a purge, done with Tab, Enter, Space and letters."""
 
 import re
 from collections.abc import Callable
@@ -135,7 +135,7 @@ class Typist:
         self.page.keyboard.press(key)
 
 
-def test_settings_tokens_and_secrets_are_set_without_a_mouse(
+def test_settings_tokens_secrets_an_import_and_a_purge_are_done_without_a_mouse(
     server: Server, someone: StorageState, open_page: Callable[..., Page]
 ) -> None:
     page = open_page("about:blank", state=someone)
@@ -162,3 +162,21 @@ def test_settings_tokens_and_secrets_are_set_without_a_mouse(
     hands.write("Value", "s3cret-value")
     keys.press("Enter")
     expect(page.get_by_role("main")).to_contain_text("GARDEN_KEY")
+
+    hands.open(f"{server.url}/settings/data/")
+    hands.write("Or paste it", "- Likes plum cake")
+    hands.reach(page.get_by_label("I know what it says, and it is right"))
+    keys.press("Space")
+    hands.press("Bring it in")
+    expect(page.locator(".transfer .badge").first).to_have_text("Done")
+
+    hands.open(f"{server.url}/memory/browse/")
+    expect(page.locator(".note")).to_contain_text("Likes plum cake")
+    hands.press("Open this memory", role="link")
+    page.wait_for_url(re.compile(r"/memory/[0-9a-f-]{36}/$"))
+    hands.open(page.url)
+    hands.press("Purge", role="link")
+    page.wait_for_url("**/purge/")
+    hands.open(page.url)
+    hands.press("Purge for good")
+    page.wait_for_url("**/memory/purges/**")
