@@ -254,11 +254,11 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is
         """Has the turn of a sent message started, and follows its conversation from here on."""
         conversation_id = sent.conversation_id
         if sent.repeated:
-            queued = await in_db(queued_event, sent.turn_id)
+            queued, seq = await in_db(queued_event, conversation_id, sent.turn_id)
             if queued is not None:
                 await self._send(queued.frame(conversation_id))
-            if conversation_id not in self.followed:
-                await self._follow(conversation_id, None)
+            if conversation_id not in self.followed:  # a snapshot would leave out what acknowledges it
+                await self._follow(conversation_id, seq if queued is None else None)
         elif conversation_id not in self.followed:
             await self._begin(conversation_id, partial(start_now, self.user.id, conversation_id))
         await self.scheduler.schedule(conversation_id)

@@ -1,13 +1,16 @@
 """Several messages in one conversation, and what a new one does to a turn that waits."""
 
+import asyncio
 from uuid import UUID
 
 import pytest
 
 from apps.accounts.models import User
 from apps.chat.models import Turn
+from apps.chat.stream.events import LoggedEvent, queued_event
 from apps.chat.turns.queue import Work, work_next
 from apps.chat.turns.scheduler import scheduler
+from apps.chat.turns.services import message_send, turn_stop
 from apps.core.db.pool import in_db
 from tests.chat.client import connected
 from tests.chat.rows import calls, conversation, messages, said, turn
@@ -182,6 +185,30 @@ async def test_a_page_that_lost_its_acknowledgement_finds_its_new_conversation(
     assert await in_db(lambda: Turn.objects.unscoped().count()) == 1
 
 
+async def test_one_that_comes_back_before_its_message_was_taken_up_gets_the_acknowledgement(
+    alice: User, model: AnthropicServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = reply("One two", hold_after=3)
+    model.add(held)
+    sent = await in_db(lambda: message_send(user_id=alice.id, text="Hello", client_id="mine"))
+    loop, runner = asyncio.get_running_loop(), scheduler()
+
+    def taken_up_meanwhile(conversation_id: UUID, turn_id: UUID) -> tuple[LoggedEvent | None, int]:
+        found = queued_event(conversation_id, turn_id)
+        asyncio.run_coroutine_threadsafe(runner.schedule(conversation_id), loop)
+        eventually(lambda: queued_event(conversation_id, turn_id)[0])
+        return found
+
+    monkeypatch.setattr("apps.chat.consumers.queued_event", taken_up_meanwhile)
+    async with connected(alice) as page:
+        queued = await page.say("Hello", client_id="mine")
+        held.release.set()
+        end = await page.ended()
+        await scheduler().idle()
+    assert (queued["turn"], end["text"]) == (str(sent.turn_id), "One two")
+    assert page.types()[:2] == ["turn_queued", "turn_started"]
+
+
 async def test_no_more_than_twenty_messages_queue_up(alice: User, model: AnthropicServer) -> None:
     held = reply("One two", hold_after=3)
     model.add(held)
@@ -205,8 +232,6 @@ async def test_no_more_than_twenty_messages_queue_up(alice: User, model: Anthrop
 async def test_a_message_stopped_while_it_was_queued_is_kept_without_an_answer(
     alice: User, model: AnthropicServer
 ) -> None:
-    from apps.chat.turns.services import message_send, turn_stop
-
     place = await conversation(alice)
     sent = await in_db(lambda: message_send(user_id=alice.id, text="Hello", conversation=place))
     await in_db(lambda: turn_stop(user_id=alice.id, conversation_id=place))

@@ -122,10 +122,12 @@ def events_after(conversation_id: UUID, seq: int, *, limit: int) -> list[LoggedE
     return events_of(rows, seq)
 
 
-def queued_event(turn_id: UUID) -> LoggedEvent | None:
-    """The stored `turn_queued` of the turn."""
+def queued_event(conversation_id: UUID, turn_id: UUID) -> tuple[LoggedEvent | None, int]:
+    """The stored `turn_queued` of the turn; where it is None, it will come after this number."""
+    row = Conversation.objects.unscoped().filter(id=conversation_id)
+    seq = row.values_list("stored_seq", flat=True).first() or 0  # first: it may be stored at any time
     events = events_of(TurnEvent.objects.filter(turn_id=turn_id, type=TurnQueued.type)[:1])
-    return events[0] if events else None
+    return (events[0] if events else None), seq
 
 
 def text_after(turn_id: UUID, seq: int) -> str:
