@@ -2,7 +2,7 @@
 
 The people, their notes, messages and labels are those of `people/` (see `_people.py`). Three sets serve for tuning, and what they
 say teaches concern, so that here they show a fit (`weights` leaves each person out); the figures that count are those of the
-fourth. A talk is replayed message by message: what came up before counts, and is not
+fifth. A talk is replayed message by message: what came up before counts, and is not
 brought up again.
 
 Asked with what Izzy says by rule of when a note matters, as without any model; with the occasions that a model gave; and, with
@@ -29,7 +29,7 @@ from apps.search.filling import side_fill
 from apps.search.selectors import search
 from apps.search.spaces import encoder_name
 from benchmarks import _ollama
-from benchmarks._people import KINDS, LAST, TUNED, Holder, Person, Said, holder_of, kind_of, people
+from benchmarks._people import ASKED, KINDS, TUNED, Holder, Person, Said, holder_of, kind_of, people
 from benchmarks._scratch import scratch_database
 from benchmarks.report import Report, Timing, timed
 
@@ -136,7 +136,7 @@ class Tally:
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--half", choices=[*TUNED, "both", LAST], default="both")
+    parser.add_argument("--half", choices=[*TUNED, "both", *ASKED], default="both")
     parser.add_argument(
         "--limit", type=int, default=0, help="ask only so many messages of each kind of each person"
     )
@@ -216,7 +216,7 @@ def _judge(
     tallies: dict[str, Tally],
     others: dict[str, dict[str, Tally]],
 ) -> None:
-    """Whether a set meets the aims; only what is said of the fourth is no fit."""
+    """Whether a set meets the aims; only what is said of the fourth and fifth is no fit."""
     aims = report.aims
     for kind, least in least_of.items():
         met = tallies[kind].recall >= least
