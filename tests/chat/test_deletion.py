@@ -228,7 +228,7 @@ def test_a_conversation_that_was_deleted_on_its_page_is_brought_back_whole(
     browser, other = sign_in(alice), sign_in(bob)
     row = browser.post(f"/c/{place}/delete/", headers={"HX-Request": "true"}).content.decode()
     assert f"/c/{place}/restore/" in row
-    assert "Deleted “s”" in row
+    assert "Deleted “<bdi>s</bdi>”" in row
     assert found(alice) == []
     assert api(alice).get(f"/api/v1/conversations/{place}/").status_code == 404
     conversations_delete_pending()

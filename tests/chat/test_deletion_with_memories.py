@@ -84,7 +84,7 @@ def test_who_looks_at_it_hears_on_the_next_page_what_went_with_it(alice: User, b
     here = HTMX | {"HX-Current-URL": f"http://testserver/c/{place.pk}/"}
     answer = browser.post(f"/c/{place.pk}/delete/", {"memories": "yes"}, headers=here)
     assert answer["HX-Redirect"] == "/"
-    assert "Deleted “Plans” and 1 memory." in browser.get("/").content.decode()
+    assert "Deleted “<bdi>Plans</bdi>” and 1 memory." in browser.get("/").content.decode()
     other = talk(alice, notes=("Pears are not.",))
     assert browser.post(f"/c/{other.pk}/delete/", {"memories": "yes"})["Location"] == "/"
     assert kept(alice) == set()

@@ -180,7 +180,7 @@ def test_what_it_asks_of_the_database_does_not_grow_with_the_notes(
 def test_a_note_can_be_found_to_look_around(alice: User, browser: Client, note: MakeNote) -> None:
     tea = note(alice, "Drinks green tea in the morning")
     assert f"?note={tea.pk}" in shown(browser, "?q=green+tea")
-    assert "No memory fits “zeppelin”" in shown(browser, "?q=zeppelin")
+    assert "No memory fits “<bdi>zeppelin</bdi>”" in shown(browser, "?q=zeppelin")
 
 
 def test_notes_about_the_same_are_offered_and_can_be_linked_and_unlinked(
