@@ -33,7 +33,7 @@ class Weights:
 
 STATIC = Weights((0.45, 7.4, 0.4, 1.8, 0.0, 0.0), (2.9, -2.3, -5.75, 0.0), -0.6)
 SIMILAR = Weights((0.9, 6.5, 0.75, 2.9, 0.0, 0.0), (2.5, -3.8, -6.5, 0.0), -0.5)
-ENCODER = Weights((0.0, 3.75, 0.0, 1.8, 1.3, 0.75), (1.9, -2.9, -4.85, -2.65), -1.5)
+ENCODER = Weights((0.0, 3.75, 0.0, 1.8, 1.3, 0.75), (1.9, -2.9, -4.85, -2.65), -1.0)
 RIVALRY = 1.5
 """How much a better one weighs against a document, beside nothing at all."""
 STEEPNESS = 2.0
