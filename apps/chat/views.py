@@ -206,7 +206,7 @@ def palette_lines(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_GET
 def suggested(request: HttpRequest) -> HttpResponse:
-    """What an empty chat offers, as things are now."""
+    """The suggestions of an empty chat, as things are now."""
     return render(request, "chat/suggestions.html", {"suggestions": suggestions(_user_id(request))})
 
 

@@ -47,7 +47,7 @@ class Leased(models.Model):
     lease_until = models.DateTimeField(null=True, blank=True)
 
     lease_only: ClassVar[Mapping[str, Any]] = {}  # what else holds of a row that may be taken
-    lease_grows: ClassVar[Collection[str]] = ()  # numbers that are higher each time the row is taken
+    lease_grows: ClassVar[Collection[str]] = ()  # numbers; each taking makes them higher
 
     class Meta:
         abstract = True

@@ -67,7 +67,7 @@ class Figure:
             self.observe(perf_counter() - begun, *labels)
 
     def _child(self, labels: tuple[str, ...]) -> Any:
-        """What counts for these labels; None where it cannot be made."""
+        """The counter of these labels; None where it cannot be made."""
         if (known := self._children.get(labels)) is not None:
             return known
         if len(labels) != len(self.labels):

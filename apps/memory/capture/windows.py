@@ -171,7 +171,9 @@ def windows_add(
     if opened and (
         opened.state != WindowState.WAITING
         or opened.full
-        or (opened.attempts or opened.delays or opened.gate)
+        or opened.attempts
+        or opened.delays
+        or opened.gate
     ):
         opened = None  # it takes in no more: it is full, or somebody has begun to read it
     start = stored_segments(opened) if opened else []

@@ -1,4 +1,4 @@
-"""What speaks for the documents that might come up and for nothing at all, and the score that their odds make.
+"""The evidence for the documents that might come up and for nothing at all, and the score that their odds make.
 
 The weights are fitted by `manage.py benchmark weights` to the labelled people of `benchmarks/people/` and to the messages of
 `messages/`: the conditional likelihood of what is wanted, where "nothing" is one of the choices. They are fitted apart with an
