@@ -24,7 +24,8 @@ from apps.core.http.observed import Observed  # noqa: E402
 from apps.gateway.mcp.http import PATH as MCP_PATH  # noqa: E402
 from apps.gateway.mcp.http import WithMCP  # noqa: E402
 from apps.gateway.proxy.app import MessagesProxy  # noqa: E402
-from izzysite.asgi_parts import BodyLimit, HeadWithoutBody, HttpsAlone, Lifespan, StaticFiles  # noqa: E402
+from izzysite.asgi_parts import BodyLimit, HeadWithoutBody, HttpsAlone, Lifespan  # noqa: E402
+from izzysite.static_files import StaticFiles  # noqa: E402
 
 websocket_router = URLRouter(
     [*websocket_urlpatterns, re_path("", cast("Any", WebsocketDenier.as_asgi()))]

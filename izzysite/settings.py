@@ -265,7 +265,7 @@ STORAGES = {
     },
     # What all hosts need: the files of capabilities, and those of imports until they have ended.
     "shared": env_files("IZZY_FILES_URL", IZZY_DATA_DIR),
-    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+    "staticfiles": {"BACKEND": "izzysite.static_files.VersionedStorage"},
 }
 STATIC_URL = "static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]

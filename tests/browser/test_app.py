@@ -4,9 +4,10 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from playwright.sync_api import Page, StorageState, expect
+from playwright.sync_api import Browser, Page, StorageState, expect
 
 from tests.browser.server import Server
+from tests.waiting import eventually
 
 DONE = """
 from datetime import timedelta
@@ -36,10 +37,10 @@ SHOWN = """async () => {
 
 
 def test_what_is_done_while_nobody_looks_is_told_by_a_notification(
-    server: Server, someone: StorageState, open_page: Callable[..., Page]
+    server: Server, someone: StorageState, open_page: Callable[..., Page], whole_browser: Browser
 ) -> None:
     options = {"permissions": ["notifications"], "service_workers": "allow"}
-    page = open_page("about:blank", state=someone, **options)
+    page = open_page("about:blank", state=someone, within=whole_browser, **options)
     page.add_init_script(UNSEEN + AS_ON_A_PHONE)
     page.goto(f"{server.url}/settings/")
     wanted = page.get_by_label("Tell me when a build or a long answer is done")
@@ -55,7 +56,7 @@ def test_what_is_done_while_nobody_looks_is_told_by_a_notification(
     expect(page.locator("#notify-refused")).to_be_hidden()
     with page.expect_response("**/news/?done"):
         page.evaluate("document.dispatchEvent(new Event('izzy:answered'))")
-    page.wait_for_function(f"({SHOWN})().then((shown) => shown.length === 2)")
+    eventually(lambda: len(page.evaluate(SHOWN)) == 2)
     answer, build = sorted(page.evaluate(SHOWN), key=lambda each: each[0], reverse=True)
     assert answer[:2] == ["Izzy has answered", "The long way to Porto"]
     assert build[:2] == ["A build is done", "tide table: failed"]

@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
-from django.conf import settings
 from django.contrib.staticfiles import finders
 from django.test import Client
 
+from izzysite.static_files import static_version
 from scripts.icons import drawn, png
 
 pytestmark = pytest.mark.django_db
@@ -20,7 +20,7 @@ def test_the_manifest_names_icons_that_are_there(client: Client) -> None:
     assert (body["name"], body["start_url"], body["display"]) == ("Izzy", "/", "standalone")
     assert {icon["purpose"] for icon in body["icons"]} == {"any", "maskable"}
     for icon in body["icons"]:
-        name = icon["src"].removeprefix(f"/{settings.STATIC_URL.strip('/')}/").split("?")[0]
+        name = icon["src"].removeprefix("/static/").removeprefix(f"{static_version()}/")
         path = Path(str(finders.find(name)))
         size = int.from_bytes(path.read_bytes()[16:20], "big")
         assert icon["sizes"] == f"{size}x{size}"

@@ -9,12 +9,13 @@ from typing import Any, cast
 import pytest
 from asgiref.testing import ApplicationCommunicator
 from django.core.management import call_command
+from django.templatetags.static import static
 from django.test import Client
 from pytest_django import Settings
 
 from apps.accounts.models import User
 from izzysite.asgi import application
-from izzysite.asgi_parts import StaticFiles
+from izzysite.static_files import StaticFiles, static_version
 from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.django_db
@@ -368,14 +369,60 @@ async def test_static_files_come_from_before_django_and_nothing_beside_them() ->
     assert status == 200
 
 
+async def test_a_page_names_files_by_a_version_and_a_browser_keeps_those_alone() -> None:
+    named = static("css/base.css")
+    assert named == f"/static/{static_version()}/css/base.css"
+    status, headers, body = await http(named, [], [])
+    assert (status, headers["cache-control"]) == (200, "public, max-age=31536000, immutable")
+    for other in ("/static/css/base.css", "/static/00000000/css/base.css"):
+        status, headers, same = await http(other, [], [])
+        assert (status, headers["cache-control"], same) == (200, "no-cache", body)
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_missing_file_is_not_kept_and_no_version_leads_outside() -> None:
+    begin = f"/static/{static_version()}"
+    for path in (
+        "/none.css",
+        "/",
+        "",
+        "/../../manage.py",
+        "/%2e%2e/manage.py",
+        f"/{static_version()}/css/base.css",
+    ):
+        status, headers, body = await http(begin + path, [], [])
+        assert status in {400, 404}, path
+        assert "immutable" not in headers.get("cache-control", "")
+        assert b"DJANGO" not in body
+
+
+def test_the_version_is_of_names_and_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("izzysite.static_files._roots", lambda: [str(tmp_path)])
+    version = static_version.__wrapped__
+    seen = [version()]
+    (tmp_path / "a.css").write_text("a {}")
+    seen.append(version())
+    (tmp_path / "a.css").write_text("b {}")
+    seen.append(version())
+    (tmp_path / "a.css").rename(tmp_path / "b.css")
+    seen.append(version())
+    assert len(set(seen)) == 4
+
+
+def test_while_files_change_under_the_process_names_carry_no_version(settings: Settings) -> None:
+    settings.DEBUG = True
+    assert static("css/base.css") == "/static/css/base.css"
+
+
 async def test_a_file_that_is_edited_under_a_running_server_is_served_whole(tmp_path: Path) -> None:
     files, sheet = StaticFiles(application), tmp_path / "a.css"
     sheet.write_text("a {}")
     files.add_files(tmp_path, prefix="/static/")
     assert (await http("/static/a.css", [], [], files))[2] == b"a {}"
     sheet.write_text("a { color: green }")
-    status, headers, body = await http("/static/a.css", [], [], files)
+    status, headers, body = await http(f"/static/{static_version()}/a.css", [], [], files)
     assert (status, body, headers["content-length"]) == (200, b"a { color: green }", "18")
+    assert headers["cache-control"] == "no-cache"  # not what the version was made of
     sheet.unlink()
     assert (await http("/static/a.css", [], [], files))[0] == 404
     sheet.write_text("b {}")

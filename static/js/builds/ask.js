@@ -58,7 +58,14 @@ function secretsAsk(question, respond) {
     h("p", { class: "muted small" }, `Izzy tests the tool with it. Neither the builder nor the chat sees its value. ${question.payload.hosts?.length ? "" : "It can send it nowhere: it reaches no network. "}Without an answer you are asked again when it is built.`),
     h("div", { class: "ask-actions" }, yes, no),
   );
-  return { element, update: ({ missing }) => list.replaceChildren(permissionList(question.payload, missing)) };
+  let listed = "";
+  const update = ({ missing }) => {
+    const now = JSON.stringify(missing);
+    if (now === listed) return; // a link that is replaced under the pointer loses the click
+    listed = now;
+    list.replaceChildren(permissionList(question.payload, missing));
+  };
+  return { element, update };
 }
 
 function questionAsk(question, respond) {

@@ -173,7 +173,10 @@ export class BuildCard {
   #drawPermissions(state, last) {
     const permissions = ["approval", "secrets"].includes(state) ? last.payload : null;
     this.permissions.hidden = !permissions;
-    if (permissions) this.permissions.replaceChildren(h("p", { class: "small" }, state === "approval" ? "It asks to" : "It is allowed to"), permissionList(permissions, this.#build?.missing_secrets ?? []), h("p", { class: "muted small" }, permissionNote(permissions)));
+    const signature = permissions && JSON.stringify([state, permissions, this.#build?.missing_secrets]);
+    if (!permissions || this.permissions.dataset.shown === signature) return; // a link that is replaced under the pointer loses the click
+    this.permissions.dataset.shown = signature;
+    this.permissions.replaceChildren(h("p", { class: "small" }, state === "approval" ? "It asks to" : "It is allowed to"), permissionList(permissions, this.#build?.missing_secrets ?? []), h("p", { class: "muted small" }, permissionNote(permissions)));
   }
 
   #drawFoot(state) {
