@@ -22,7 +22,9 @@ COPY izzysite /izzy/izzysite
 COPY static /izzy/static
 COPY templates /izzy/templates
 COPY docs /izzy/docs
-RUN /izzy/.venv/bin/python -m compileall -q /izzy/apps /izzy/izzysite /izzy/.venv/lib
+WORKDIR /izzy
+RUN .venv/bin/python -m compileall -q apps izzysite .venv/lib \
+    && .venv/bin/python -c "from apps.search.proactive.word_table import keep_table; keep_table()"
 
 FROM python:3.11-slim-bookworm
 # hadolint ignore=DL3008

@@ -58,6 +58,9 @@ def set_up(arguments: list[str]) -> None:
     print("Setting up .venv (once, and again when requirements.lock changes) …", flush=True)
     make_venv(VENV)
     install_packages()
+    # What takes half a second to make is made once, not by each process; without it they do.
+    keep = "from apps.search.proactive.word_table import keep_table; keep_table()"
+    subprocess.run([python_of(VENV), "-c", keep], check=False)
     install_system_packages(RUN_PACKAGES, "tools cannot be run or built until they are")
     STAMP.write_text(wanted)
 

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 
+import pytest
 from django.conf import settings
 
 from apps.core.registries import warmups
@@ -12,7 +13,11 @@ def modules_after(code: str) -> set[str]:
     """The modules that are loaded in a fresh process once Django is set up and `code` has run."""
     script = f"import django, sys; django.setup(); {code}; print(*sys.modules)"
     done = subprocess.run(
-        [sys.executable, "-c", script], cwd=settings.BASE_DIR, capture_output=True, text=True, check=True
+        [sys.executable, "-c", script],
+        cwd=settings.BASE_DIR,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     return set(done.stdout.split())
 
@@ -33,8 +38,13 @@ def test_serving_pages_does_not_import_what_programs_are_served_with() -> None:
     assert not {"mcp", "mcp_types"} & modules_after("import izzysite.asgi, izzysite.urls")
 
 
-def test_warming_up_imports_it() -> None:
-    assert {"anthropic", "jsonschema"} <= modules_after(
-        "from apps.agent.model.sdk import warm_up; warm_up()"
+@pytest.mark.parametrize(("kind", "answers"), [("offline", False), ("anthropic", True)])
+def test_warming_up_imports_it_where_a_model_is_configured(kind: str, answers: bool) -> None:
+    loaded = modules_after(
+        "from apps.agent.model import client, sdk; "
+        f"sdk.current_endpoint = lambda: client.Endpoint(client.ModelCall.Endpoint({kind!r})); "
+        "sdk.warm_up()"
     )
+    assert "jsonschema" in loaded
+    assert ("anthropic" in loaded) == answers
     assert "model" in warmups

@@ -7,7 +7,7 @@ import pytest
 from apps.accounts.models import User
 from apps.search.proactive import word_table as words
 from apps.search.proactive.contextual_query import contextual_query
-from apps.search.proactive.word_table import WordTable, word_table
+from apps.search.proactive.word_table import WordTable, weights_file, word_table
 
 from .conftest import save
 from .test_recall import up
@@ -84,6 +84,23 @@ def test_without_the_package_or_with_a_damaged_one_there_is_no_table(
         monkeypatch.setattr(words, "weights_file", lambda found=found: found)
         assert words.word_table.__wrapped__("en") is None
     assert len(caplog.records) == 2
+
+
+def test_vectors_that_were_kept_are_those_of_the_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: WordTable
+) -> None:
+    path = weights_file()
+    assert path is not None
+    monkeypatch.setattr("sys.prefix", str(tmp_path))
+    made = words.read_table(path)
+    words.keep_table()
+    (kept,) = tmp_path.iterdir()
+    texts, content = ["an appointment with my doctor", "shellfish"], {"physician": 1.0, "oyster": 0.5}
+    monkeypatch.setattr(words, "_shortened", None)  # it is read, not made again
+    assert words.read_table(path).shares(content, texts).tolist() == made.shares(content, texts).tolist()
+    kept.unlink()
+    with pytest.raises(TypeError):
+        words.read_table(path)
 
 
 def test_a_note_in_other_words_comes_up_and_says_by_what(alice: User) -> None:

@@ -97,8 +97,10 @@ CONNECT_SECONDS = 10.0
 
 
 def warm_up() -> None:
-    """Imports what the first message would wait for; run in a thread of the web process."""
-    for name in ("anthropic", "apps.agent.turn.loop", "apps.agent.offline.responder"):
+    """Imports what the first message would wait for; run in a thread of the web process. Without a model no message needs
+    the SDK, which takes longer than all the rest."""
+    names = ["apps.agent.turn.loop", "apps.agent.offline.responder"]
+    for name in names if current_endpoint().is_offline else ["anthropic", *names]:
         importlib.import_module(name)
 
 

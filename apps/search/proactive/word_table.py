@@ -7,6 +7,8 @@ the text that is nearest, so that a physician is a doctor. What is known of word
 
 import json
 import logging
+import os
+import sys
 import zipfile
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -24,6 +26,7 @@ logger = logging.getLogger(__name__)
 
 LANGUAGE = "en"
 PACKAGE = "all_minilm_l6_v2"
+WEIGHTS = "model.safetensors"
 EMBEDDINGS = "embeddings.word_embeddings.weight"
 DIMENSION = 96
 """Numbers that are kept of each vector: in the directions in which words differ most."""
@@ -86,7 +89,7 @@ def weights_file() -> Path | None:
 
 @cache
 def word_table(language: str) -> WordTable | None:
-    """The table of a language, None where there is none. Read once, in half a second; it takes 3 MB."""
+    """The table of a language, None where there is none. Read once; it takes 3 MB, which processes share where it was kept."""
     path = weights_file() if language == LANGUAGE else None
     if path is None:
         return None
@@ -103,14 +106,42 @@ def read_table(path: Path) -> WordTable:
 
     with zipfile.ZipFile(path) as packed:
         tokenizer = Tokenizer.from_buffer(packed.read("tokenizer.json"))
-        with packed.open("model.safetensors") as file:
-            # Eight bytes say how long the header is; it says where each tensor lies in what follows.
-            header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
-            begin, end = header[EMBEDDINGS]["data_offsets"]
-            file.read(begin)
-            raw = np.frombuffer(file.read(end - begin), dtype="<f4").reshape(header[EMBEDDINGS]["shape"])
+        kept = _kept_file(packed)
+        vectors = np.load(kept, mmap_mode="r") if kept.exists() else _shortened(packed, tokenizer)
     tokenizer.no_truncation()
     tokenizer.no_padding()
+    return WordTable(tokenizer, vectors)
+
+
+def keep_table() -> None:
+    """Keeps the shortened vectors in the virtual environment, so that no process needs half a second to make them."""
+    if (path := weights_file()) is None:
+        return
+    from tokenizers import Tokenizer
+
+    with zipfile.ZipFile(path) as packed:
+        vectors = _shortened(packed, Tokenizer.from_buffer(packed.read("tokenizer.json")))
+        kept = _kept_file(packed)
+    written = kept.with_name(f"{kept.name}.{os.getpid()}")
+    with written.open("wb") as file:
+        np.save(file, vectors)
+    written.replace(kept)
+
+
+def _kept_file(packed: zipfile.ZipFile) -> Path:
+    """Named by what the vectors are made of and how, so that another package or rule finds none."""
+    made = f"{packed.getinfo(WEIGHTS).CRC:08x}-{DIMENSION}-{SHORTEST}-{SIGNIFICANT}"
+    return Path(sys.prefix) / f"izzy-words-{made}.npy"
+
+
+def _shortened(packed: zipfile.ZipFile, tokenizer: Any) -> NDArray[np.int8]:
+    """All vectors, along the directions in which those of whole words differ most."""
+    with packed.open(WEIGHTS) as file:
+        # Eight bytes say how long the header is; it says where each tensor lies in what follows.
+        header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+        begin, end = header[EMBEDDINGS]["data_offsets"]
+        file.read(begin)
+        raw = np.frombuffer(file.read(end - begin), dtype="<f4").reshape(header[EMBEDDINGS]["shape"])
     whole = [
         place
         for word, place in tokenizer.get_vocab().items()
@@ -120,4 +151,5 @@ def read_table(path: Path) -> WordTable:
     _, directions = np.linalg.eigh(centred[whole].T @ centred[whole])  # the largest last
     turned = centred @ directions[:, -DIMENSION:]
     largest = np.abs(turned).max(axis=1, keepdims=True)
-    return WordTable(tokenizer, np.round(turned / largest * SIGNIFICANT).astype(np.int8))
+    vectors: NDArray[np.int8] = np.round(turned / largest * SIGNIFICANT).astype(np.int8)
+    return vectors
