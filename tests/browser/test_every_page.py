@@ -1,6 +1,7 @@
 """Every page that the site has, filled with a row of everything and the demo, and empty, 320 px wide (as at 400 % of 1280, WCAG
 1.4.10) in the dark without motion, and on a wide screen in the light, there at 200 % too. The addresses come from the URL
-resolver, so that a new page is looked at as well. axe looks at each page filled in the dark and empty in the light."""
+resolver, so that a new page is looked at as well. axe looks at each page filled in the dark and empty in the light. The keys that
+every page has are tried on each that is filled."""
 
 import json
 import re
@@ -10,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, StorageState, ViewportSize
+from playwright.sync_api import Browser, Page, StorageState, ViewportSize, expect
 
 from tests.browser.audit import audit
 from tests.browser.axe import violations, with_axe
@@ -113,7 +114,42 @@ def pages(server: Server, state: StorageState, ids: dict[str, str] | None) -> li
     return found
 
 
-def problems(page: Page, server: Server, urls: list[str], *, axe: bool = True) -> list[str]:
+WRITTEN_IN = (
+    "main :is(input:is(:not([type]), [type=text], [type=search]), textarea):not([readonly], [disabled])"
+)
+
+
+WITHOUT_KEYS = ("/offline/",)
+"""It stands in while nothing else can be reached."""
+
+
+def keys_problems(page: Page) -> list[str]:
+    """Returns what is wrong with `?` and Ctrl+K on the page: each opens its dialog, and a field takes the ? that is typed."""
+    found = []
+    page.evaluate("document.activeElement?.blur()")
+    for key, name in (("?", "#shortcuts-dialog[open]"), ("Control+k", "#palette[open]")):
+        page.keyboard.press(key)
+        if page.locator(name).count() != 1:
+            found.append(f"{key} opens no {name}")
+            continue
+        if key == "Control+k":
+            expect(page.locator("#palette [role=option]").first).to_be_visible()
+        page.keyboard.press("Escape")
+        expect(page.locator(name)).to_have_count(0)
+    field = page.locator(WRITTEN_IN).locator("visible=true").first
+    if field.count():
+        field.focus()
+        field.press("End")
+        page.keyboard.press("?")
+        if "?" not in field.input_value() or page.locator("dialog[open]").count():
+            found.append("a ? that is typed is taken for the key")
+        page.keyboard.press("Backspace")
+    return found
+
+
+def problems(
+    page: Page, server: Server, urls: list[str], *, axe: bool = True, keys: bool = False
+) -> list[str]:
     if axe:
         with_axe(page.context)
     found = []
@@ -125,6 +161,8 @@ def problems(page: Page, server: Server, urls: list[str], *, axe: bool = True) -
             page.set_viewport_size(TWICE_AS_LARGE)
             found += [f"{url} at 200 %: {wrong}" for wrong in audit(page) if " px" in wrong]
             page.set_viewport_size(FULL)
+        if keys and url not in WITHOUT_KEYS:
+            found += [f"{url}: {wrong}" for wrong in keys_problems(page)]
     return found
 
 
@@ -149,7 +187,7 @@ def test_every_page_with_something_on_it(
     ):
         assert any(wanted in url for url in urls), f"{wanted} is not among {urls}"
     page = open_page(server.url, state=state, **look)
-    assert problems(page, server, urls, axe=look is NARROW) == []
+    assert problems(page, server, urls, axe=look is NARROW, keys=look is WIDE) == []
 
 
 @pytest.mark.parametrize("look", [NARROW, WIDE], ids=["narrow-dark", "wide-light"])
@@ -165,7 +203,40 @@ def test_the_pages_of_the_superuser(
 ) -> None:
     page = open_page(server.url, state=owner, **NARROW)
     own = ["/settings/", "/settings/users/", "/settings/instance/"]
-    assert problems(page, server, own) == []
+    assert problems(page, server, own, keys=True) == []
+
+
+def test_keys_are_on_pages_without_the_sidebar_too(
+    server: Server, rich: tuple[StorageState, dict[str, str]], open_page: Callable[..., Page], watch: Any
+) -> None:
+    """The question before a link is among the pages above; this page lists the keys that it has, and nothing else."""
+    watch.allowed.append("404")
+    page = open_page(f"{server.url}/no-such-page/", state=rich[0], **WIDE)
+    assert keys_problems(page) == []
+    page.keyboard.press("?")
+    keys = page.get_by_role("dialog", name="Keyboard shortcuts")
+    expect(keys.locator("dt").locator("visible=true")).to_have_text(
+        ["Find or do something", "Show these shortcuts"]
+    )
+    page.keyboard.press("Escape")
+    page.keyboard.press("Control+k")
+    page.get_by_role("option", name="Switch theme").click()
+    expect(page.locator("html")).to_have_attribute("data-theme", "light")
+
+    page.goto(f"{server.url}/api/docs/")
+    expect(page.locator(".opblock").first).to_be_visible()
+    assert keys_problems(page) == []
+    page.get_by_role("button", name="Authorize").click()
+    token = page.get_by_role("textbox").first
+    token.press("?")
+    expect(token).to_have_value("?")
+    expect(page.locator("dialog[open]")).to_have_count(0)
+
+
+def test_strangers_get_no_palette(server: Server, open_page: Callable[..., Page]) -> None:
+    page = open_page(f"{server.url}/sign-in/", **WIDE)
+    page.keyboard.press("Control+k")
+    expect(page.locator("dialog")).to_have_count(0)
 
 
 ADMIN = ("", "memory/memory/", "capabilities/capability/", "agent/toolcall/")

@@ -112,5 +112,7 @@ def error_response(request: HttpRequest, error: IzzyError, title: str = "") -> H
     if request.path.startswith("/api/"):
         return JsonResponse(error.to_json(), status=error.status)
     title = title or TITLES.get(error.status, "Something went wrong")
-    context = {"title": title, "message": error.message}
+    # The cookie says so well enough: to ask the database here would be work after the request's own.
+    signed_in = settings.SESSION_COOKIE_NAME in request.COOKIES
+    context = {"title": title, "message": error.message, "signed_in": signed_in}
     return HttpResponse(render_to_string("error.html", context), status=error.status)

@@ -38,7 +38,9 @@ export function sanitised(html) {
   return template.content;
 }
 
+const TYPED_IN = "input:not([type=checkbox], [type=button], [type=submit], [type=reset], [type=file]), textarea, select, [contenteditable]";
+
 /** True while the reader types somewhere, so that single-key shortcuts stay out of the way. */
 export function isTyping(target) {
-  return target instanceof Element && target.closest("input, textarea, select, [contenteditable]") !== null;
+  return target instanceof Element && target.closest(TYPED_IN) !== null;
 }

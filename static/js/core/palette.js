@@ -1,8 +1,10 @@
 // The command palette (Ctrl+K): a combobox whose lines come from the server, by keys alone, by mouse or finger.
-import { sanitised } from "./dom.js";
+import { isTyping, sanitised } from "./dom.js";
 import { showShortcuts } from "./shortcuts.js";
+import { switchTheme } from "./theme-switch.js";
 
 const WAIT = 140; // ms after the last key
+const MAC = /^(Mac|iP)/.test(navigator.platform);
 const byId = (id) => document.getElementById(id);
 let asked = null; // the request under way
 let timer = 0;
@@ -51,7 +53,7 @@ function move(step) {
 }
 
 const DOES = {
-  theme: () => document.querySelector("[data-theme-switch]")?.click(),
+  theme: switchTheme,
   shortcuts: showShortcuts,
 };
 
@@ -94,7 +96,10 @@ export function startPalette() {
     timer = setTimeout(ask, WAIT);
   });
   document.addEventListener("keydown", (event) => {
-    if (!(event.ctrlKey || event.metaKey) || event.altKey || event.shiftKey || event.key.toLowerCase() !== "k") return;
+    if (event.isComposing || event.altKey || event.shiftKey || event.key.toLowerCase() !== "k") return;
+    // On a Mac Ctrl+K deletes to the end of the line; there it is ⌘K where one types.
+    const control = event.ctrlKey && !(MAC && !dialog.open && isTyping(event.target));
+    if (!event.metaKey && !control) return;
     event.preventDefault();
     if (dialog.open) dialog.close();
     else openPalette();

@@ -21,11 +21,14 @@ function show() {
   for (const name of document.querySelectorAll("[data-theme-name]")) name.textContent = current();
 }
 
+export function switchTheme() {
+  apply(ORDER[(ORDER.indexOf(current()) + 1) % ORDER.length]);
+  show();
+}
+
 export function startThemeSwitch() {
   show();
   document.addEventListener("click", (event) => {
-    if (!event.target.closest("[data-theme-switch]")) return;
-    apply(ORDER[(ORDER.indexOf(current()) + 1) % ORDER.length]);
-    show();
+    if (event.target.closest("[data-theme-switch]")) switchTheme();
   });
 }
