@@ -251,20 +251,30 @@ def _listing(request: HttpRequest) -> dict[str, Any]:
 def _shown(request: HttpRequest) -> dict[str, Any]:
     """The context of the page of all conversations; its names differ from those of the sidebar's list beside it."""
     archived, query = request.GET.get("show") == "archived", _query(request)
-    folder = None
-    if not archived and not query and request.GET.get("folder"):
+    folder, wanted = None, "" if archived or query else request.GET.get("folder", "")
+    loose = wanted == "none"
+    if wanted and not loose:
         try:
-            folder = folder_get(_user_id(request), request.GET["folder"])
+            folder = folder_get(_user_id(request), wanted)
         except NotFound:
             raise Http404 from None
     shown = conversations_shown(
         _user_id(request), archived=archived, folder=folder.pk if folder else None
     )
+    shown = shown.filter(folder=None) if loose else shown
     rows: Any = _found(request, query) if query else shown
     page = Paginator(rows, PAGE_SIZE).get_page(_number(request))
-    asked = "show=archived&" if archived else f"folder={folder.pk}&" if folder else ""
+    asked = (
+        "show=archived&"
+        if archived
+        else "folder=none&"
+        if loose
+        else f"folder={folder.pk}&"
+        if folder
+        else ""
+    )
     context = {"nav": "conversations", "found_by": query, "archived": archived, "asked": asked}
-    context |= {"folder": folder, "all_folders": folders_for(_user_id(request))}
+    context |= {"folder": folder, "loose": loose, "all_folders": folders_for(_user_id(request))}
     return context | {"listed": page, "place": "page-"}
 
 

@@ -44,7 +44,7 @@ print("IDS", json.dumps({{name: str(getattr(hers, name)) for name in hers.__data
 LOOKS: dict[str, list[str]] = {
     "memory/browse/": ["?q=shellfish", "?status=deleted", "?as_of=2031-05-01"],
     "memory/<str:memory_id>/": ["?edit", "?history=all"],
-    "conversations/": ["?folder={folder}", "?show=archived"],
+    "conversations/": ["?folder={folder}", "?folder=none", "?show=archived"],
     "memory/timeline/": ["?what=changed", "?day=2020-01-01"],
     "memory/graph/": ["?note={note}", "?q=shellfish"],
     "memory/quality/": ["?show=duplicates", "?show=contradictions", "?show=unused"],

@@ -58,6 +58,25 @@ def test_a_conversation_in_a_folder_stands_there_alone_unless_it_is_pinned(alice
     assert inside(alice) == {"Work": ["Report"]}
 
 
+def test_the_page_shows_what_is_in_no_folder_and_both_lists_have_a_place_to_drag_it_to(
+    alice: User, browser: Client
+) -> None:
+    work = folder_create(user_id=alice.pk, name="Work")
+    make(alice, "Report", work)
+    page = browser.get("/conversations/?folder=none")
+    assert list(page.context["listed"]) == []
+    assert "Nothing outside of folders" in page.content.decode()
+    beside = '<p class="sidebar-empty" data-folder="">'
+    assert beside in browser.get("/conversations/", headers=HTMX).content.decode()
+    plain = make(alice, "Plain")
+    page = browser.get("/conversations/?folder=none")
+    assert list(page.context["listed"]) == [plain]
+    assert (
+        'href="/conversations/?folder=none" data-folder="" aria-current="page"' in page.content.decode()
+    )
+    assert beside not in browser.get("/conversations/", headers=HTMX).content.decode()
+
+
 def test_the_list_shows_the_newest_of_an_open_folder_and_of_a_closed_one_its_name(
     alice: User, browser: Client
 ) -> None:
