@@ -1,4 +1,4 @@
-"""Django's SQLite backend, with writers that take turns.
+"""Django's SQLite backend, with writers that take turns, and connections that are used again.
 
 SQLite has one writer at a time. Who finds it busy sleeps for longer and longer (up to 0.1 s) and asks again, so that one
 writer among many short ones can miss its chance for a second. Here writers wait in line instead: first behind the other
@@ -6,15 +6,21 @@ threads of their process, then behind other processes, and are woken when it is 
 has one place in the line, so the worker's builds do not hold up the chat.
 
 The line is for fairness alone; SQLite's own locks keep the data safe, also from programs that know nothing of it.
+
+A request has a thread of its own and so would open a connection of its own, which costs more than a dozen queries: SQLite
+reads the whole schema, and Django adds its functions.
 """
 
+import atexit
 import fcntl
 import os
+import sqlite3
 import threading
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import cached_property
 from typing import Any
+from weakref import WeakSet
 
 from django.db.backends.sqlite3 import base as sqlite
 from django.db.utils import OperationalError
@@ -80,6 +86,60 @@ class Turn:
     __del__ = close
 
 
+Key = tuple[int, str, int, int]
+"""Process, path and options, device and number of the file."""
+
+
+class Idle:
+    """Open connections that nobody uses at the moment, at most `most` to a database. For several threads at once.
+
+    A file that was replaced, as by a restore, is another database. After a fork the child has none: SQLite's must not be
+    carried over, nor closed there, since that would give away the parent's locks.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._lock = threading.Lock()
+        self._kept: dict[Key, list[sqlite3.Connection]] = {}
+
+    def key(self, settings: dict[str, Any]) -> Key | None:
+        """What a connection that is opened now is to; None where there is no file (yet)."""
+        with suppress(OSError):
+            found = os.stat(settings["NAME"])
+            return os.getpid(), f"{settings['NAME']} {settings['OPTIONS']}", found.st_dev, found.st_ino
+        return None
+
+    def take(self, key: Key) -> sqlite3.Connection | None:
+        """One of them. Those to a file that stood in the same place before are closed."""
+        with self._lock:
+            for old in [old for old in self._kept if old[:2] == key[:2] and old != key]:
+                self._close(old)
+            kept = self._kept.get(key)
+            return kept.pop() if kept else None
+
+    def keep(self, key: Key, connection: sqlite3.Connection) -> bool:
+        """Whether it is kept; else the caller closes it."""
+        with self._lock:
+            kept = self._kept.setdefault(key, [])
+            if len(kept) >= self._most:
+                return False
+            kept.append(connection)
+            return True
+
+    def close(self) -> None:
+        """Closes all of this process. The last connection to go moves what the log holds into the database's file."""
+        with self._lock:
+            for key in [key for key in self._kept if key[0] == os.getpid()]:
+                self._close(key)
+
+    def _close(self, key: Key) -> None:
+        for connection in self._kept.pop(key):
+            connection.close()
+
+
+idle = Idle(most=4)
+atexit.register(idle.close)
+
 WRITES = ("INSERT", "UPDATE", "DELETE", "REPLACE")
 
 
@@ -99,9 +159,17 @@ class DatabaseWrapper(CountsErrors, sqlite.DatabaseWrapper):
             cursor.execute("SELECT sql FROM sqlite_master")
             return tuple(cursor.fetchall())
 
+    def get_new_connection(self, conn_params: dict[str, Any]) -> sqlite3.Connection:
+        self._cursors: WeakSet[Cursor] = WeakSet()
+        self._place = None if self.is_in_memory_db() else idle.key(self.settings_dict)
+        kept = self._place and idle.take(self._place)
+        opened: sqlite3.Connection = kept or super().get_new_connection(conn_params)
+        return opened
+
     def create_cursor(self, name: str | None = None) -> "Cursor":
         cursor: Cursor = self.connection.cursor(factory=Cursor)
         cursor.database = self
+        self._cursors.add(cursor)
         return cursor
 
     def _start_transaction_under_autocommit(self) -> None:
@@ -122,11 +190,24 @@ class DatabaseWrapper(CountsErrors, sqlite.DatabaseWrapper):
 
     def _close(self) -> None:
         try:
-            super()._close()  # type: ignore[misc]
+            if not self._is_kept():
+                super()._close()  # type: ignore[misc]
         finally:
             if "turn" in self.__dict__:
                 self.turn.close()
                 del self.turn
+
+    def _is_kept(self) -> bool:
+        """Whether the connection waits for its next use. One that met an error or is in a transaction does not; nor one with a
+        cursor that somebody holds, for that may be in the middle of a result, and so show the next user the past."""
+        if (
+            self._place is None
+            or self._cursors
+            or self.errors_occurred
+            or self.connection.in_transaction
+        ):
+            return False
+        return idle.keep(self._place, self.connection)
 
 
 class Cursor(sqlite.SQLiteCursorWrapper):
