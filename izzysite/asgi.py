@@ -5,9 +5,9 @@ from typing import Any, cast
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "izzysite.settings")
 
-from django.core.asgi import get_asgi_application
+import django
 
-django_application = get_asgi_application()
+django.setup(set_prefix=False)
 
 from channels.auth import AuthMiddlewareStack  # noqa: E402
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
@@ -24,7 +24,7 @@ from apps.core.http.observed import Observed  # noqa: E402
 from apps.gateway.mcp.http import PATH as MCP_PATH  # noqa: E402
 from apps.gateway.mcp.http import WithMCP  # noqa: E402
 from apps.gateway.proxy.app import MessagesProxy  # noqa: E402
-from izzysite.asgi_parts import BodyLimit, HeadWithoutBody, HttpsAlone, Lifespan  # noqa: E402
+from izzysite.asgi_parts import BodyLimit, DjangoHandler, HeadWithoutBody, HttpsAlone, Lifespan  # noqa: E402
 from izzysite.static_files import StaticFiles  # noqa: E402
 
 websocket_router = URLRouter(
@@ -40,7 +40,7 @@ application = Observed(
             {
                 "http": HeadWithoutBody(
                     HttpsAlone(
-                        MessagesProxy(StaticFiles(BodyLimit(WithMCP(django_application), body_limit))),
+                        MessagesProxy(StaticFiles(BodyLimit(WithMCP(DjangoHandler()), body_limit))),
                         MESSAGES_PREFIX,
                         MCP_PATH,
                     )

@@ -5,14 +5,29 @@ from collections.abc import Callable
 from io import BytesIO
 from typing import Any
 
+from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.core.exceptions import DisallowedHost
-from django.core.handlers.asgi import ASGIRequest
+from django.core.handlers.asgi import ASGIHandler, ASGIRequest
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
 
 from apps.core.errors import TooLarge
 from apps.core.http.middleware import https_target
 
 Message = dict[str, Any]
+
+
+class DjangoHandler(ASGIHandler):
+    """Django, which answers a request in one go in the request's thread. Its own handler goes there and back for every
+    middleware and for the view, a dozen times, which costs more than a short answer itself. Views that are coroutines
+    would hold their thread; there are none, but for what they stream, which is sent from the event loop."""
+
+    def load_middleware(self, is_async: bool = False) -> None:
+        super().load_middleware(is_async=False)
+
+    async def get_response_async(self, request: HttpRequest) -> HttpResponseBase:
+        return await sync_to_async(self.get_response, thread_sensitive=True)(request)
 
 
 class BodyLimit:

@@ -1,7 +1,7 @@
 """All addresses of the site, as the URL resolver knows them."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 from django.urls import URLPattern, URLResolver, get_resolver
 
@@ -12,6 +12,7 @@ class Route:
 
     path: str
     parameters: tuple[str, ...]
+    view: Callable[..., object] = field(compare=False)
 
     def url(self, values: dict[str, str]) -> str:
         url = "/" + self.path
@@ -35,7 +36,7 @@ def _walk(resolver: URLResolver, prefix: str) -> list[Route]:
         path = prefix + str(entry.pattern)
         if isinstance(entry, URLPattern):
             names = tuple(part.partition(">")[0].rpartition(":")[2] for part in path.split("<")[1:])
-            found.append(Route(path, names))
+            found.append(Route(path, names, entry.callback))
         else:
             found.extend(_walk(entry, path))
     return found

@@ -3,10 +3,13 @@
 import json
 import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, cast
+from unittest.mock import patch
 
 import pytest
+from asgiref.sync import iscoroutinefunction
 from asgiref.testing import ApplicationCommunicator
 from django.core.management import call_command
 from django.templatetags.static import static
@@ -16,11 +19,13 @@ from pytest_django import Settings
 from apps.accounts.models import User
 from izzysite.asgi import application
 from izzysite.static_files import StaticFiles, static_version
+from tests.site.routes import all_routes
 from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.django_db
 
 Api = Callable[..., Client]
+JSON = (b"content-type", b"application/json")
 SHAPE = {"code", "message", "extra"}
 MEMORIES = "/api/v1/memories/"
 
@@ -352,6 +357,26 @@ async def test_a_body_that_other_servers_hand_on_without_any_length_is_counted(
 async def test_a_length_that_is_none_is_refused(length: bytes) -> None:
     status, _, _ = await http(MEMORIES, [(b"content-length", length)], [b"x"])
     assert status == 413
+
+
+def test_no_view_is_a_coroutine_which_would_hold_its_thread() -> None:
+    assert [str(route) for route in all_routes() if iscoroutinefunction(route.view)] == []
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_request_goes_to_its_thread_once_for_all_its_work() -> None:
+    """Beside it there are the signals of its begin and its end."""
+    hops: list[str] = []
+    submit = ThreadPoolExecutor.submit
+
+    def counted(self: ThreadPoolExecutor, function: Any, *arguments: Any, **named: Any) -> Any:
+        hops.append(str(function))
+        return submit(self, function, *arguments, **named)
+
+    with patch.object(ThreadPoolExecutor, "submit", counted):
+        status, _, _ = await http(MEMORIES, [(b"content-length", b"2"), JSON], [b"{}"])
+    assert status == 401
+    assert 1 <= len(hops) <= 4, hops
 
 
 async def test_static_files_come_from_before_django_and_nothing_beside_them() -> None:
