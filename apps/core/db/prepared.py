@@ -1,6 +1,6 @@
 """Queries that are asked for each message: Django takes ten times as long to build one, and its SQL, as the database to answer it. A
-function that is marked `prepared` is called once for each connection, with stand-ins for its arguments; later calls put theirs
-in the places where these came out in the SQL.
+function that is marked `prepared` is called once, and again where several threads ask at once, with stand-ins for its arguments; later
+calls put theirs in the places where these came out in the SQL.
 
     @prepared
     def _turns_of(conversation_id: UUID) -> QuerySet[Turn]:
@@ -17,7 +17,8 @@ to call may stand in the function itself: no `timezone.now()` but `Now()`, no sl
 
 import inspect
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, ParamSpec, TypeVar
 from uuid import UUID, uuid4
@@ -30,6 +31,7 @@ from django.db.models.sql.subqueries import UpdateQuery
 
 P = ParamSpec("P")
 Row = TypeVar("Row")
+Made = TypeVar("Made")
 _KINDS: dict[Any, Callable[[], Any]] = {
     UUID: uuid4,
     str: lambda: f"stand-in {uuid4()}",
@@ -58,6 +60,26 @@ class Among(Lookup):
         return f"{column} {among}", (*params, _adapted(list(self.rhs)))
 
 
+class _Spare(Generic[Made]):
+    """What a function was made into, by the kind of database, for one call at a time: who finds none makes another."""
+
+    def __init__(self, make: Callable[[], Made]) -> None:
+        self._make = make
+        self._free: dict[str, list[Made]] = {}
+
+    @contextmanager
+    def one(self) -> Iterator[Made]:
+        free = self._free.setdefault(connection.vendor, [])
+        try:
+            made = free.pop()
+        except IndexError:
+            made = self._make()
+        try:
+            yield made
+        finally:
+            free.append(made)
+
+
 class Prepared(Generic[P, Row]):
     """See the module. `kinds` are the types of the arguments, by default as the function has them."""
 
@@ -65,17 +87,13 @@ class Prepared(Generic[P, Row]):
         self, build: Callable[P, "QuerySet[Any, Row]"], kinds: Sequence[type] | None = None
     ) -> None:
         self.__doc__ = build.__doc__
-        self._build = build
-        self._kinds = kinds or _kinds_of(build)
+        self._spare = _Spare(lambda: _Select(build, kinds or _kinds_of(build)))
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> list[Row]:
         if kwargs:
             raise TypeError("a prepared query takes its arguments in order")
-        known = vars(connections[DEFAULT_DB_ALIAS]).setdefault("prepared", {})
-        if (select := known.get(self)) is None:
-            select = known[self] = _Select(self._build, self._kinds)
-        select.arguments = args
-        return list(select.query._iterable_class(select.query))
+        with self._spare.one() as select:
+            return select.rows(args)
 
     def first(self, *args: P.args, **kwargs: P.kwargs) -> Row | None:
         """The first row, None where there is none."""
@@ -91,18 +109,13 @@ class PreparedUpdate(Generic[P]):
         kinds: Sequence[type] | None = None,
     ) -> None:
         self.__doc__ = build.__doc__
-        self._build = build
-        self._kinds = kinds or _kinds_of(build)
+        self._spare = _Spare(lambda: _Update(build, kinds or _kinds_of(build)))
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> int:
         if kwargs:
             raise TypeError("a prepared update takes its arguments in order")
-        known = vars(connections[DEFAULT_DB_ALIAS]).setdefault("prepared", {})
-        if (update := known.get(self)) is None:
-            update = known[self] = _Update(self._build, self._kinds)
-        update.arguments = args
-        with connection.cursor() as cursor:
-            cursor.execute(*update.as_sql())
+        with self._spare.one() as update, connection.cursor() as cursor:
+            cursor.execute(*update.statement(args))
             return int(cursor.rowcount)
 
 
@@ -123,10 +136,9 @@ def _kinds_of(build: Callable[..., Any]) -> list[type]:
 
 
 class _Statement:
-    """A statement's SQL on one thread's connection, and what stands in its places; `arguments` are those of the call that runs."""
+    """A statement's SQL, and what stands in its places."""
 
     def __init__(self, name: str, compiler: SQLCompiler, stand_ins: Sequence[Any]) -> None:
-        self.arguments: Sequence[Any] = stand_ins
         self._sql, given = compiler.as_sql()
         own = list(map(_adapted, stand_ins))
         # For each place the number of the argument that stands there, or the value that always does.
@@ -134,25 +146,35 @@ class _Statement:
         if missing := set(range(len(own))) - {number for number, _ in self._places}:
             raise ValueError(f"{name}: arguments {sorted(missing)} are not in its query")
 
-    def as_sql(self, *args: Any, **kwargs: Any) -> tuple[str, tuple[Any, ...]]:
-        """The compiler's `as_sql`, which has been asked before."""
-        given = self.arguments
+    def statement(self, given: Sequence[Any]) -> tuple[str, tuple[Any, ...]]:
+        """The SQL and its parameters, with these arguments."""
         return self._sql, tuple(
             _adapted(given[number]) if number >= 0 else value for number, value in self._places
         )
 
 
 class _Select(_Statement):
+    """Its compiler was asked for the SQL before; it asks whichever connection the thread has that calls."""
+
     def __init__(self, build: Callable[..., QuerySet[Any, Any]], kinds: Sequence[type]) -> None:
         stand_ins = [_KINDS[kind]() for kind in kinds]
-        self.query: Any = build(*stand_ins)
-        compiler: Any = self.query.query.get_compiler(DEFAULT_DB_ALIAS)
+        self._query: Any = build(*stand_ins)
+        compiler: Any = self._query.query.get_compiler(DEFAULT_DB_ALIAS)
         super().__init__(build.__qualname__, compiler, stand_ins)
         converters = compiler.get_converters([each[0] for each in compiler.select[: compiler.col_count]])
         compiler.get_converters = lambda expressions: converters
-        compiler.as_sql = self.as_sql
-        query: Any = self.query.query
+        self._compiler = compiler
+        query: Any = self._query.query
         query.get_compiler = lambda *args, **kwargs: compiler
+
+    def rows(self, given: Sequence[Any]) -> list[Any]:
+        filled = self.statement(given)
+        self._compiler.as_sql = lambda *args, **kwargs: filled
+        self._compiler.connection = connections[DEFAULT_DB_ALIAS]
+        try:
+            return list(self._query._iterable_class(self._query))
+        finally:
+            self._compiler.connection = None  # the thread may end, and its connection with it
 
 
 class _Update(_Statement):
