@@ -20,6 +20,7 @@ from unfold.widgets import UnfoldAdminTextInputWidget
 from apps.core.admin import IzzyModelAdmin, ReadOnlyAdmin
 from apps.core.db.writing import users_of, writing_for
 from apps.core.errors import IzzyError
+from apps.core.text import truncated
 
 from .capture.windows import windows_retry
 from .files.services import file_delete, file_erase
@@ -190,11 +191,11 @@ class MemoryAdmin(DeletesOneByOne, IzzyModelAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Memory]:
         notes: QuerySet[Memory] = super().get_queryset(request)
-        return notes.annotate(beginning=Substr("content", 1, _EXCERPT_CHARS))
+        return notes.annotate(beginning=Substr("content", 1, _EXCERPT_CHARS + 1))
 
-    @admin.display(description="note")
+    @admin.display(description="memory")
     def excerpt(self, note: Memory) -> str:
-        return str(vars(note)["beginning"])
+        return truncated(str(vars(note)["beginning"]), _EXCERPT_CHARS)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False

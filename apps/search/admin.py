@@ -8,6 +8,7 @@ from django.db.models.functions import Substr
 from django.http import HttpRequest
 
 from apps.core.admin import ReadOnlyAdmin
+from apps.core.text import truncated
 from apps.search.documents import Source
 from apps.search.models import EmbeddingSpace, IndexOwner, Passage, Tombstone
 from apps.search.services import documents_remove, user_forget
@@ -27,7 +28,7 @@ class PassageAdmin(ReadOnlyAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Passage]:
         rows: QuerySet[Passage] = super().get_queryset(request)
-        return rows.annotate(beginning=Substr("text", 1, EXCERPT_CHARS))
+        return rows.annotate(beginning=Substr("text", 1, EXCERPT_CHARS + 1))
 
     def delete_model(self, request: HttpRequest, obj: Passage) -> None:
         """Takes the whole document out of search; what it was made of stays."""
@@ -39,7 +40,7 @@ class PassageAdmin(ReadOnlyAdmin):
 
     @admin.display(description="text")
     def excerpt(self, passage: Any) -> str:
-        return str(passage.beginning)
+        return truncated(str(passage.beginning), EXCERPT_CHARS)
 
 
 @admin.register(EmbeddingSpace)

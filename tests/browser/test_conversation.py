@@ -196,7 +196,7 @@ def test_surfaced_memories_can_be_corrected_and_deleted_in_place_and_undone(
     expect(page.get_by_role("heading", name="When it came up")).to_be_visible()
     expect(page.locator(".one-use").last).to_contain_text("what do you know about my favourite colour?")
     page.get_by_role("link", name="Edit").click()
-    page.get_by_label("Note", exact=True).fill("My favourite colour is violet.")
+    page.get_by_role("textbox", name="Memory", exact=True).fill("My favourite colour is violet.")
     page.get_by_role("button", name="Save").click()
     expect(page.locator(".one-words")).to_have_text("My favourite colour is violet.")
     page.get_by_role("button", name="Undo").click()

@@ -49,12 +49,12 @@ def test_a_memory_is_followed_through_all_pages_of_the_memory(
     # A memory's own page: changed, undone, limited in time, approved of by nobody since it is the user's own.
     page.goto(f"{server.url}/memory/{oboe}/")
     keys.press("e")
-    page.get_by_label("Note").fill("Nina plays the bassoon")
+    page.get_by_role("textbox", name="Memory", exact=True).fill("Nina plays the bassoon")
     page.wait_for_load_state()  # keys are heard from then on
     keys.press("Escape")
     expect(page.locator(".one-words")).to_have_text("Nina plays the oboe")
     page.get_by_role("link", name="Edit").click()
-    page.get_by_label("Note").fill("Nina plays the cello")
+    page.get_by_role("textbox", name="Memory", exact=True).fill("Nina plays the cello")
     page.wait_for_load_state()
     keys.press("Control+Enter")
     expect(page.locator(".one-words")).to_have_text("Nina plays the cello")

@@ -158,7 +158,7 @@ def test_the_filters_of_the_memories_fold_away_on_a_phone(
 ) -> None:
     page = open_page(f"{server.url}/memory/browse/", state=someone, **PHONE)
     expect(page.locator(".note-filters")).to_have_count(0)  # nothing to filter yet
-    page.get_by_label("Note").fill("The piano tuner is called Ferdinand.")
+    page.get_by_role("textbox", name="Memory", exact=True).fill("The piano tuner is called Ferdinand.")
     page.get_by_role("button", name="Remember this").click()
     expect(page.locator(".note")).to_be_visible()
     page.goto(f"{server.url}/memory/browse/?kind=decision")
@@ -230,13 +230,15 @@ def test_a_memory_is_added_found_edited_deleted_and_brought_back(
     server: Server, someone: StorageState, open_page: Callable[..., Page]
 ) -> None:
     page = open_page(f"{server.url}/memory/browse/", state=someone)
-    page.get_by_label("Note").fill("The <b>piano</b> tuner is called Ferdinand.")
+    page.get_by_role("textbox", name="Memory", exact=True).fill(
+        "The <b>piano</b> tuner is called Ferdinand."
+    )
     page.get_by_role("button", name="Remember this").click()
     note = page.locator(".note")
     expect(note).to_contain_text("The <b>piano</b> tuner is called Ferdinand.")
     page.reload()
     note.get_by_role("button", name="Edit this memory").click()
-    note.get_by_label("Note").fill("The piano tuner is called Francis.")
+    note.get_by_role("textbox", name="Memory", exact=True).fill("The piano tuner is called Francis.")
     note.get_by_role("button", name="Save").click()
     expect(note).to_contain_text("Francis")
     page.get_by_role("searchbox", name="Search memories").fill("who tunes the piano")
@@ -252,7 +254,7 @@ def test_when_a_memory_comes_up_is_shown_and_edited(
     server: Server, someone: StorageState, open_page: Callable[..., Page]
 ) -> None:
     page = open_page(f"{server.url}/memory/browse/", state=someone)
-    page.get_by_label("Note").fill("The user is allergic to peanuts.")
+    page.get_by_role("textbox", name="Memory", exact=True).fill("The user is allergic to peanuts.")
     page.get_by_role("button", name="Remember this").click()
     note = page.locator("#note-list .note").first
     expect(note.get_by_text("by Izzy")).to_be_visible()
@@ -260,11 +262,11 @@ def test_when_a_memory_comes_up_is_shown_and_edited(
     for number, text in enumerate(("The user is allergic to walnuts.", "Zorp.")):
         note.get_by_role("button", name="Edit this memory").click()
         if number:
-            note.get_by_label("Comes up when").fill("at the fair\n\nbaking a cake")
+            note.get_by_label("When it matters").fill("at the fair\n\nbaking a cake")
             note.get_by_role("button", name="Save").click()
             expect(note.get_by_text("yours")).to_be_visible()
             note.get_by_role("button", name="Edit this memory").click()
-        note.get_by_label("Note").fill(text)
+        note.get_by_role("textbox", name="Memory", exact=True).fill(text)
         note.get_by_role("button", name="Save").click()
         expect(note.get_by_role("status")).to_have_text(
             "Yours stay: look whether they still fit." if number else "Made anew for the new text."

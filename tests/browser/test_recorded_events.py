@@ -114,6 +114,17 @@ def test_rendering_one_block_leaves_the_others_as_they_are(stage: Stage) -> None
     assert first.evaluate("element => element.marked === true")
 
 
+def test_a_block_that_comes_late_stands_in_its_place(stage: Stage) -> None:
+    record = Recording()
+    stage.begin(record)
+    stage.play(
+        record.html("turn-1", 0, "<p>First</p>"),
+        record.html("turn-1", 3, "<p>Fourth</p>"),
+        record.html("turn-1", 1, "<p>Second</p>"),
+    )
+    expect(stage.chat.last.locator(".prose-block")).to_have_text(["First", "Second", "Fourth"])
+
+
 def test_a_tool_card_goes_from_running_with_progress_to_done(stage: Stage) -> None:
     record = Recording()
     stage.begin(record)

@@ -149,11 +149,11 @@ def test_a_note_is_edited_in_place_with_the_keyboard(
     page.goto(server.url + "/memory/browse/")
     note, edit = page.locator(".note").first, page.get_by_role("button", name="Edit this memory").first
     edit.press("Enter")
-    expect(note.get_by_label("Note")).to_be_focused()
+    expect(note.get_by_role("textbox", name="Memory", exact=True)).to_be_focused()
     page.keyboard.press("Escape")
     expect(edit).to_be_focused()
     page.keyboard.press("Enter")
-    note.get_by_label("Note").fill("I row on Sundays.")
+    note.get_by_role("textbox", name="Memory", exact=True).fill("I row on Sundays.")
     page.keyboard.press("Control+Enter")
     expect(edit).to_be_focused()
     expect(note).to_contain_text("I row on Sundays.")

@@ -168,7 +168,7 @@ def test_nobody_without_tags_gets_an_empty_list_of_them(browser: Client) -> None
     ("value", "field", "wanted", "said"),
     [
         ("kind fact", "kind", "fact", "Set to Fact"),
-        ("tier short_term", "tier", "short_term", "Set to kept for a while"),
+        ("tier short_term", "tier", "short_term", "Set to short term"),
     ],
 )
 def test_ticked_notes_are_set_to_a_kind_or_tier_and_back(

@@ -29,8 +29,8 @@ DONE: dict[str, tuple[Callable[..., Memory], str]] = {
 }
 SETTABLE: dict[str, tuple[dict[str, str], str]] = {
     **{f"kind {kind.value}": ({"kind": str(kind)}, str(kind.label)) for kind in Kind},
-    f"tier {Tier.LONG_TERM}": ({"tier": str(Tier.LONG_TERM)}, "kept for long"),
-    f"tier {Tier.SHORT_TERM}": ({"tier": str(Tier.SHORT_TERM)}, "kept for a while"),
+    f"tier {Tier.LONG_TERM}": ({"tier": str(Tier.LONG_TERM)}, "long term"),
+    f"tier {Tier.SHORT_TERM}": ({"tier": str(Tier.SHORT_TERM)}, "short term"),
 }
 """The changes that `set` makes to notes, by what is chosen: the values of `memory_update`, and their name."""
 GONE = "Nothing was changed: one of these memories is no longer there."

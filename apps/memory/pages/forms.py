@@ -76,7 +76,7 @@ class NoteForm(ServiceForm):
     }
 
     content = forms.CharField(
-        label="Note",
+        label="Memory",
         max_length=MAX_CONTENT_CHARS,
         widget=forms.Textarea(attrs={"rows": 3, "class": "input"}),
         error_messages={"required": "Write something to remember."},
@@ -87,7 +87,7 @@ class NoteForm(ServiceForm):
     )
     tier = forms.ChoiceField(
         label="Kept",
-        choices=[(Tier.LONG_TERM, "for long"), (Tier.SHORT_TERM, "for a while")],
+        choices=Tier.choices,
         required=False,
     )
     tags = forms.CharField(required=False, widget=forms.TextInput(attrs={"placeholder": "food, health"}))
@@ -97,7 +97,7 @@ class NoteForm(ServiceForm):
         help_text=f"“{STANDING}”: borne in mind in every conversation.",
     )
     occasions = forms.CharField(
-        label="Comes up when",
+        label="When it matters",
         required=False,
         widget=forms.Textarea(attrs={"rows": 3, "class": "input"}),
         help_text=f"{OCCASIONS_HELP} Without any, Izzy thinks of some.",

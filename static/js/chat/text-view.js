@@ -28,8 +28,11 @@ export class TextView {
     if (block?.html === html) return;
     if (!block) {
       block = { html: "", element: h("div", { class: "prose-block" }) };
+      // One that was empty while the answer came may get its words when others behind it stand already.
+      const later = [...this.#blocks.keys()].filter((other) => other > number);
+      const next = later.length ? this.#blocks.get(Math.min(...later)).element : null;
       this.#blocks.set(number, block);
-      this.element.append(block.element);
+      this.element.insertBefore(block.element, next);
     }
     block.html = html;
     block.element.replaceChildren(sanitised(html));
