@@ -13,7 +13,7 @@ from apps.chat.conversations.selectors import conversations_for
 from apps.chat.models import Conversation
 from apps.core.addressing import addressed
 from apps.core.text import truncated
-from apps.memory.models import MemoryFile, Status
+from apps.memory.models import Memory, MemoryFile, Status
 from apps.memory.notes.selectors import memories_by_id
 from apps.search.documents import Hit, Scope, Source
 from apps.search.selectors import search
@@ -28,6 +28,8 @@ OTHERS = Scope(sources=frozenset({Source.MEMORY, Source.FILE, Source.CAPABILITY}
 """A search each: a talkative conversation would else leave no place for the rest."""
 LEAST_SCORE = 0.35
 NOTE_CHARS = 120
+RECENT_NOTES = 200
+"""So many are also looked through sign by sign, where the search finds none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +119,7 @@ def _found(user_id: UUID, words: str) -> list[Group]:
             hits[Source(hit.source)].append(hit)
     return [
         Group("Conversations", _conversations(user_id, words, hits[Source.CONVERSATION])[:EACH]),
-        Group("Memories", list(_notes(user_id, hits[Source.MEMORY]))[:EACH]),
+        Group("Memories", list(_notes(user_id, words, hits[Source.MEMORY]))),
         Group("Files", list(_files(user_id, words, hits[Source.FILE]))[:EACH]),
         Group("Capabilities", list(_capabilities(user_id, words, hits[Source.CAPABILITY]))[:EACH]),
     ]
@@ -134,13 +136,19 @@ def _conversations(user_id: UUID, words: str, hits: list[Hit]) -> list[Entry]:
     return list(found.values())
 
 
-def _notes(user_id: UUID, hits: list[Hit]) -> Iterator[Entry]:
+def _notes(user_id: UUID, words: str, hits: list[Hit]) -> Iterator[Entry]:
     notes = memories_by_id(user_id, [hit.source_id for hit in hits])
-    for hit in hits:
-        note = notes.get(hit.source_id)
-        if note is not None and note.status == Status.ACTIVE:
-            url = reverse("memory:note", args=[note.pk])
-            yield Entry(_short(addressed(note.content)), url, icon="memory")
+    found = [notes[hit.source_id] for hit in hits if hit.source_id in notes]
+    found = [note for note in found if note.status == Status.ACTIVE]
+    if (
+        not found
+    ):  # a word that stands in nearly every text tells none from the others, and no search looks for it
+        newest = Memory.objects.for_user(user_id).filter(status=Status.ACTIVE).order_by("-created_at")
+        asked = words.casefold()
+        found = [note for note in newest[:RECENT_NOTES] if asked in note.content.casefold()]
+    for note in found[:EACH]:
+        url = reverse("memory:note", args=[note.pk])
+        yield Entry(_short(addressed(note.content)), url, icon="memory")
 
 
 def _files(user_id: UUID, words: str, hits: list[Hit]) -> Iterator[Entry]:

@@ -83,7 +83,9 @@ def test_what_is_in_folders_is_dragged_out_and_outlives_them(
     )
     expect(where).to_have_text(["Garden"])
     expect(beside.get_by_text("What you drag here")).to_have_count(0)
-    page.locator(".toast", has_text="out of its folder").get_by_role("button", name="Undo").click()
+    toast = page.locator(".toast", has_text="out of its folder")
+    expect(toast).to_contain_text("Took “\u2068On tools\u2069” out")  # whatever direction it has
+    toast.get_by_role("button", name="Undo").click()
     expect(where).to_have_text(["Garden", "Garden"])
     chips = page.get_by_role("navigation", name="Folders")
     tools.locator(".conversation-link").drag_to(chips.get_by_role("link", name="No folder"))

@@ -47,7 +47,9 @@ def test_its_steps_show_one_after_the_other(stage: Stage) -> None:  # noqa: F811
     shown = stage.chat.last.locator(".tool-progress")
     expect(stage.chat.last.locator(".tool-title")).to_have_text("Searching deep memory")
     stage.play(progress(record, status="expanding", query=QUERY))
-    expect(shown.locator(".deep-line")).to_have_text([f"Thinking of other words for “{QUERY}”"])
+    expect(shown.locator(".deep-line")).to_have_text(
+        [f"Thinking of other words for “\u2068{QUERY}\u2069”"]
+    )
     stage.play(progress(record, status="searching", searches=SEARCHES))
     expect(shown.locator(".deep-line").last).to_have_text("Searching from 3 angles")
     expect(shown.locator(".deep-chips li")).to_have_text(

@@ -154,7 +154,7 @@ def test_a_tool_card_goes_from_running_with_progress_to_done(stage: Stage) -> No
     expect(stage.chat.last.locator(".tool-title")).to_have_text("Searched memories")
     expect(stage.chat.last.locator(".tool-status")).to_contain_text("1.2 s")
     card = stage.chat.tool("Searched memories")
-    expect(card.locator(".tool-body")).to_contain_text("Looked for “prawns”")
+    expect(card.locator(".tool-body")).to_contain_text("Looked for “\u2068prawns\u2069”")
     expect(card.locator(".found li")).to_have_text(["You like prawns."])
 
 
@@ -268,7 +268,7 @@ def test_what_is_written_while_a_question_is_open_is_its_answer_until_the_server
         record.event("question", "turn-1", id="c1", text="Which calendar?"),
         finished(record, "turn-1", "", pending_question={"id": "c1", "text": "Which calendar?"}),
     )
-    expect(stage.page.get_by_text("Your answer to “Which calendar?”")).to_be_visible()
+    expect(stage.page.get_by_text("Your answer to “\u2068Which calendar?\u2069”")).to_be_visible()
     expect(stage.chat.field).to_have_attribute("placeholder", "Your answer")
     stage.page.keyboard.type("the family one")
     stage.page.keyboard.press("Enter")
@@ -298,7 +298,7 @@ def test_an_answer_that_is_refused_comes_back_and_the_question_is_open_again(sta
         record.event("question", "turn-1", id="c1", text="Which calendar?"),
         finished(record, "turn-1", "", pending_question={"id": "c1", "text": "Which calendar?"}),
     )
-    expect(stage.page.get_by_text("Your answer to “Which calendar?”")).to_be_visible()
+    expect(stage.page.get_by_text("Your answer to “\u2068Which calendar?\u2069”")).to_be_visible()
     stage.page.keyboard.type("that one")
     stage.page.keyboard.press("Enter")
     stage.until(lambda: stage.sent[-1]["type"] == "answer")
@@ -310,7 +310,7 @@ def test_an_answer_that_is_refused_comes_back_and_the_question_is_open_again(sta
     }
     stage.play(refused | {"client_id": stage.sent[-1]["client_id"]})
     expect(stage.chat.field).to_have_value("that one")
-    expect(stage.page.get_by_text("Your answer to “Which calendar?”")).to_be_visible()
+    expect(stage.page.get_by_text("Your answer to “\u2068Which calendar?\u2069”")).to_be_visible()
     expect(stage.page.get_by_role("region", name="Izzy asks a question")).to_be_visible()
 
 
@@ -417,7 +417,7 @@ def test_who_is_asked_whether_a_memory_may_go_reads_which(stage: Stage) -> None:
         finished(record, "turn-1", "", pending_approval=asked),
     )
     card = stage.page.get_by_role("region", name="Izzy asks for permission")
-    expect(card).to_contain_text("“You have a dog.”")
+    expect(card).to_contain_text("“\u2068You have a dog.\u2069”")
     expect(card).not_to_contain_text("cat")
 
 

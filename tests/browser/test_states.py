@@ -125,7 +125,7 @@ def test_states_of_the_chat(stage: Stage, looker: Callable[[Page], Looker], watc
         record.event("turn_resumed", turn), record.event("question", turn, id="c3", text="Which one?")
     )
     stage.play(finished(record, turn, "", pending_question={"id": "c3", "text": "Which one?"}))
-    expect(page.get_by_text("Your answer to “Which one?”")).to_be_visible()
+    expect(page.get_by_text("Your answer to “\u2068Which one?\u2069”")).to_be_visible()
     eyes.look("a question is open")
     failure = {"code": "unavailable", "message": "The model did not answer.", "extra": {}}
     stage.play(record.event("turn_resumed", turn), record.event("error", turn, **failure))

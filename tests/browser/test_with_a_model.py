@@ -78,7 +78,7 @@ def test_a_question_waits_for_its_answer_across_a_reload(chat: Chat, model: Mode
     turn = chat.send("paint it")
     chat.wait_for(turn, "waiting")
     chat.page.reload()
-    expect(chat.page.get_by_text("Your answer to “Red or green?”")).to_be_visible()
+    expect(chat.page.get_by_text("Your answer to “\u2068Red or green?\u2069”")).to_be_visible()
     expect(chat.field).to_be_focused()
     chat.page.keyboard.type("green")
     chat.page.keyboard.press("Enter")

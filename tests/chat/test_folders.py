@@ -157,7 +157,7 @@ def test_many_are_moved_and_archived_at_once_or_none(alice: User, bob: User, bro
 
     assert "no longer there" in bulk([*keys, his], do="move", folder=str(work.pk))
     assert inside(alice) == {"Work": []}
-    assert "Moved 2 conversations to “Work”." in bulk(keys, do="move", folder=str(work.pk))
+    assert "Moved 2 conversations to “<bdi>Work</bdi>”." in bulk(keys, do="move", folder=str(work.pk))
     assert sorted(inside(alice)["Work"]) == ["One", "Two"]
     assert "Tick some conversations first." in bulk([], do="archive")
     assert "Archived 2 conversations." in bulk(keys, do="archive")

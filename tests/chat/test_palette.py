@@ -53,6 +53,14 @@ def test_a_talkative_conversation_leaves_room_for_the_rest(alice: User) -> None:
     assert found(alice, "honey")["Memories"] == ["You sell honey on Saturdays"]
 
 
+def test_a_word_that_tells_no_note_from_the_others_finds_the_newest(alice: User) -> None:
+    for number in range(12):
+        memory_create(user_id=alice.pk, content=f"The garden has bed number {number}")
+    shown = found(alice, "the")["Memories"]
+    assert shown == [f"The garden has bed number {number}" for number in (11, 10, 9, 8, 7)]
+    assert "Memories" not in found(alice, "thesaurus")
+
+
 def test_a_beginning_is_enough_for_what_can_be_done(admin: User) -> None:
     assert found(admin, "imp exp") == {"Go to": ["Import and export"]}
     assert "Admin" in found(admin, "adm")["Go to"]

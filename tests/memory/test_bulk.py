@@ -42,7 +42,7 @@ def test_ticked_notes_are_deleted_and_the_others_stay(
     browser: Client, alice: User, three: list[Memory]
 ) -> None:
     page = post(browser, "delete", three[:2])
-    assert "Deleted “Likes tea.” and “Has a cat.”." in page
+    assert "Deleted “<bdi>Likes tea.</bdi>” and “<bdi>Has a cat.</bdi>”." in page
     assert states(alice) == {
         "Likes tea.": "deleted",
         "Has a cat.": "deleted",
@@ -51,15 +51,16 @@ def test_ticked_notes_are_deleted_and_the_others_stay(
 
 
 def test_ticked_notes_are_put_away(browser: Client, alice: User, three: list[Memory]) -> None:
-    assert "Archived “Likes tea.”." in post(browser, "archive", three[:1])
+    assert "Archived “<bdi>Likes tea.</bdi>”." in post(browser, "archive", three[:1])
     assert states(alice)["Likes tea."] == "archived"
 
 
 def test_a_tag_is_added_to_those_that_have_others(
     browser: Client, alice: User, three: list[Memory]
 ) -> None:
-    assert "Tagged “home”: “Has a cat.” and “Rows on Fridays.”." in post(
-        browser, "tag", three[1:], tag=" home "
+    assert (
+        "Tagged “<bdi>home</bdi>”: “<bdi>Has a cat.</bdi>” and “<bdi>Rows on Fridays.</bdi>”."
+        in post(browser, "tag", three[1:], tag=" home ")
     )
     tags = dict(Memory.objects.for_user(alice).values_list("content", "tags"))
     assert tags == {
@@ -86,7 +87,7 @@ def test_what_was_done_to_many_is_undone_in_one_go(
     do: str, browser: Client, alice: User, three: list[Memory]
 ) -> None:
     page = post(browser, do, three, tag="home")
-    assert "3 memories: “Likes tea.”, “Has a cat.” and 1 more" in page
+    assert "3 memories: “<bdi>Likes tea.</bdi>”, “<bdi>Has a cat.</bdi>” and 1 more" in page
     assert "Undone." in undo(browser, page)
     assert set(states(alice).values()) == {"active"}
     assert all(note.tags == ["old"] for note in Memory.objects.for_user(alice))
@@ -103,7 +104,7 @@ def test_what_was_put_away_is_brought_back_by_the_dozen(
     assert shown.count('name="notes"') == 3
     assert "Bring back</button>" in shown
     page = post(browser, "restore", three[:2], back=f"status={state}")
-    assert "Brought back “Likes tea.” and “Has a cat.”." in page
+    assert "Brought back “<bdi>Likes tea.</bdi>” and “<bdi>Has a cat.</bdi>”." in page
     assert sorted(states(alice).values()) == sorted(["active", "active", state])
     undo(browser, page)
     assert set(states(alice).values()) == {state}
@@ -118,7 +119,7 @@ def test_the_list_keeps_its_filters(browser: Client, three: list[Memory]) -> Non
 def test_a_merge_is_undone(browser: Client, alice: User, three: list[Memory]) -> None:
     data = {"notes": [str(note.pk) for note in three[:2]], "content": "Likes tea and has a cat."}
     page = browser.post("/memory/merge/", data, follow=True).content.decode()
-    assert "Merged into one: “Likes tea.” and “Has a cat.”." in page
+    assert "Merged into one: “<bdi>Likes tea.</bdi>” and “<bdi>Has a cat.</bdi>”." in page
     assert states(alice)["Likes tea and has a cat."] == "active"
     undo(browser, page)
     assert states(alice) == {

@@ -45,7 +45,7 @@ def test_a_search_around_a_note_keeps_the_note_and_offers_to_link_what_it_finds(
     assert "What is linked to it" in page
     link = {"target": str(cat.pk), "relation": "related"}
     linked = browser.post(reverse("memory:link", args=[tea.pk]), link, follow=True).content.decode()
-    assert "Linked to “Has a cat.”." in linked
+    assert "Linked to “<bdi>Has a cat.</bdi>”." in linked
     again = shown(browser, f"?note={tea.pk}&q=cat")
     assert f'name="target" value="{cat.pk}"' not in again
 

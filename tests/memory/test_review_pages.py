@@ -109,7 +109,7 @@ def test_merging_into_the_one_like_it(
 
 def test_a_rejected_note_can_be_put_back(browser: Client, pending: Memory) -> None:
     answer = browser.post(url("reject", pending.pk), headers=HTMX)
-    assert "Rejected “You live in Oslo.”." in answer.content.decode()
+    assert "Rejected “<bdi>You live in Oslo.</bdi>”." in answer.content.decode()
     undone(browser, pending, answer)
     assert fresh(pending).status == Status.PENDING
 
@@ -178,7 +178,7 @@ def test_several_at_once(alice: User, browser: Client, pending: Memory) -> None:
     other = memory_submit(user_id=alice.pk, content="The user has a cat.", change=FOREIGN)
     ids = [str(pending.pk), str(other.pk)]
     page = browser.post(PAGE, {"decision": "accept", "notes": ids}, follow=True).content.decode()
-    assert "Accepted “You live in Oslo.” and “You have a cat.”." in page
+    assert "Accepted “<bdi>You live in Oslo.</bdi>” and “<bdi>You have a cat.</bdi>”." in page
     assert fresh(other).status == Status.ACTIVE
     steps = re.findall(r'name="step" value="([^"]+)"', page)
     browser.post(url("take-back"), {"step": steps, "page": "review"})
@@ -289,7 +289,7 @@ def test_an_untrusted_note_that_never_waited_is_approved_on_its_page_and_that_is
     assert sign_in(bob).post(act, {"do": "approve"}).status_code == 404
     browser.post(act, {"do": "approve"})
     shown = browser.get(page).content.decode()
-    assert "Approved “The office is in Linz.”." in shown
+    assert "Approved “<bdi>The office is in Linz.</bdi>”." in shown
     assert 'value="approve"' not in shown
     assert ">untrusted<" not in browser.get("/memory/browse/").content.decode()
     now = Memory.everything.get(pk=made.pk)

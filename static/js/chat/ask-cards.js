@@ -1,6 +1,6 @@
 // What Izzy waits for: a yes or no before a tool runs, or the answer to a question.
 import { addressed } from "../core/addressing.js";
-import { h, icon } from "../core/dom.js";
+import { h, icon, isolated } from "../core/dom.js";
 import { humanName } from "./format.js";
 import { inputRows } from "./tool-parts.js";
 import { permissionOf } from "./tool-words.js";
@@ -34,7 +34,7 @@ function approvalCard(call, actions) {
     { class: "ask", "aria-label": "Izzy asks for permission" },
     title,
     call.permission ? permissionList(call.permission) : null,
-    about ? h("p", { class: "ask-reason" }, `“${addressed(about)}”`) : null,
+    about ? h("p", { class: "ask-reason" }, isolated(`“${addressed(about)}”`)) : null,
     call.reason ? h("p", { class: "ask-reason" }, call.reason) : null,
     h("p", { class: "muted small" }, "It waits for your decision. Or write a new message to decline."),
     call.reach ? h("p", { class: "muted small" }, `A yes that lasts holds for ${[...call.reach.hosts, ...call.reach.secrets].join(", ")} and nothing else${call.reach.version ? `, and for version ${call.reach.version}` : ""}; in this conversation for a day.`) : null,

@@ -2,6 +2,7 @@
 import { AttachmentTray } from "./attach.js";
 import { readDraft, readDraftFiles, readEdit, writeDraft, writeDraftFiles, writeEdit } from "./drafts.js";
 import { shorten } from "./format.js";
+import { isolated } from "../core/dom.js";
 import { Voice } from "../voice/voice.js";
 
 const LIMIT = 100000;
@@ -225,7 +226,7 @@ export class Composer {
     const shown = this.#question !== null && this.#editing === null;
     const question = shown ? shorten(this.#question.question, 200) : "";
     this.answerBar.hidden = !shown;
-    this.answerBar.querySelector("span").textContent = this.#answers ? `Your answer to “${question}”` : `Goes on without an answer to “${question}”`;
+    this.answerBar.querySelector("span").textContent = isolated(this.#answers ? `Your answer to “${question}”` : `Goes on without an answer to “${question}”`);
     this.answerBar.querySelector("button").textContent = this.#answers ? "Say something else" : "Answer it";
     this.field.placeholder = this.#answers ? "Your answer" : this.placeholder;
   }

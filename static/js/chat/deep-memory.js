@@ -1,6 +1,6 @@
 // Deep memory on its card: the question is turned this way and that, searched from several angles, and what came of it.
 import { addressed } from "../core/addressing.js";
-import { h, icon } from "../core/dom.js";
+import { h, icon, isolated } from "../core/dom.js";
 import { parsed, shorten } from "./format.js";
 import { MemoryCard } from "./memory-card.js";
 
@@ -12,7 +12,7 @@ export function isDeep(call) {
 
 /** A line for one of its three steps, or null for any other progress. */
 export function deepLine(data) {
-  if (data.status === "expanding") return `Thinking of other words for “${shorten(String(data.query ?? ""))}”`;
+  if (data.status === "expanding") return isolated(`Thinking of other words for “${shorten(String(data.query ?? ""))}”`);
   if (data.status === "searching") return `Searching from ${count(asList(data.searches).length, "angle")}`;
   if (data.status === "found") return data.count > 0 ? `Found ${count(data.count, "memory", "memories")}` : "Found nothing";
   return null;

@@ -1,6 +1,6 @@
 // What a search through Izzy's own things found, on its card: memories to be corrected, conversations and capabilities to be opened.
 import { addressed } from "../core/addressing.js";
-import { h } from "../core/dom.js";
+import { h, isolated } from "../core/dom.js";
 import { moment, parsed } from "./format.js";
 import { MemoryCard } from "./memory-card.js";
 
@@ -31,7 +31,7 @@ export function foundParts(call) {
 function asked(call) {
   const query = call.input.query ?? call.input.keywords;
   const text = Array.isArray(query) ? query.join(", ") : query;
-  return typeof text === "string" && text ? [h("p", { class: "faint" }, `Looked for “${text}”`)] : [];
+  return typeof text === "string" && text ? [h("p", { class: "faint" }, isolated(`Looked for “${text}”`))] : [];
 }
 
 function memory(entry) {

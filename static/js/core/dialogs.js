@@ -1,4 +1,5 @@
 // The confirm dialog, and buttons that open any <dialog> by id: data-dialog="shortcuts-dialog".
+import { isolated } from "./dom.js";
 import { showShortcuts } from "./shortcuts.js";
 
 /** Asks in the page's own dialog; resolves to true or false. */
@@ -6,7 +7,7 @@ export function confirmDialog(text, { title = "Are you sure?", ok = "Delete", da
   const dialog = document.getElementById("confirm-dialog");
   if (!dialog) return Promise.resolve(window.confirm(text));
   dialog.querySelector("#confirm-title").textContent = title;
-  dialog.querySelector("#confirm-text").textContent = text;
+  dialog.querySelector("#confirm-text").textContent = isolated(text);
   const button = dialog.querySelector("#confirm-ok");
   button.textContent = ok;
   button.className = danger ? "btn btn-danger" : "btn btn-primary";

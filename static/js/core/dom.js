@@ -44,3 +44,8 @@ const TYPED_IN = "input:not([type=checkbox], [type=button], [type=submit], [type
 export function isTyping(target) {
   return target instanceof Element && target.closest(TYPED_IN) !== null;
 }
+
+/** A sentence whose quoted words stand in a direction of their own, whatever it is: a title from right to left turns nothing around it. */
+export function isolated(sentence) {
+  return sentence.replaceAll(/“([^”]*)”/g, "“\u2068$1\u2069”");
+}

@@ -1,5 +1,5 @@
 // Short notes at the bottom of the window, with one action at most (usually Undo).
-import { h, iconButton } from "./dom.js";
+import { h, iconButton, isolated } from "./dom.js";
 
 const SECONDS = 6;
 const SECONDS_WITH_ACTION = 12;
@@ -8,7 +8,7 @@ const SECONDS_WITH_ACTION = 12;
 export function toast(text, { action = null, onaction = null, kind = "" } = {}) {
   const region = document.getElementById("toasts");
   if (!region) return () => {};
-  const element = h("div", { class: kind ? `toast toast-${kind}` : "toast" }, h("span", {}, text));
+  const element = h("div", { class: kind ? `toast toast-${kind}` : "toast" }, h("span", {}, isolated(text)));
   let timer = null;
   const remove = () => {
     clearTimeout(timer);
