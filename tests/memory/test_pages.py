@@ -174,6 +174,13 @@ def test_a_note_is_added(alice: User, browser: Client) -> None:
     assert found(alice, "tea") == [made.pk]
 
 
+def test_a_note_that_is_added_is_kept_for_long_where_nothing_else_is_chosen(browser: Client) -> None:
+    select = re.search(r'<select name="new-tier".*?</select>', shown(browser), flags=re.DOTALL)
+    assert select
+    assert re.findall(r'value="(\w+)"', select[0])[0] == "long_term"
+    assert "selected" not in select[0]
+
+
 def test_without_htmx_adding_leads_back_to_the_page(alice: User, browser: Client) -> None:
     answer = browser.post(reverse("memory:create"), {"new-content": "Likes tea."})
     assert (answer.status_code, answer["Location"]) == (302, PAGE)

@@ -87,7 +87,9 @@ class NoteForm(ServiceForm):
     )
     tier = forms.ChoiceField(
         label="Kept",
-        choices=Tier.choices,
+        choices=[
+            (tier, tier.label) for tier in (Tier.LONG_TERM, Tier.SHORT_TERM)
+        ],  # the first is the default
         required=False,
     )
     tags = forms.CharField(required=False, widget=forms.TextInput(attrs={"placeholder": "food, health"}))
