@@ -1,21 +1,31 @@
 #!/usr/bin/env python
 """Izzy's command line: every administrative task starts here."""
 
+import gc
 import os
 import sys
+from typing import Any
 
 
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "izzysite.settings")
     try:
         from django.core.exceptions import ImproperlyConfigured
-        from django.core.management import execute_from_command_line
+        from django.core.management import ManagementUtility
         from django.db import DatabaseError
     except ImportError:
         sys.exit("Django is not installed here: run `make setup`, then `.venv/bin/python manage.py …`.")
 
+    class Loaded(ManagementUtility):
+        """Collects no garbage until all apps are loaded: what they bring stays, and to look through it takes a fifth of a start."""
+
+        def fetch_command(self, subcommand: str) -> Any:
+            gc.enable()
+            return super().fetch_command(subcommand)
+
     try:
-        execute_from_command_line(sys.argv)
+        gc.disable()
+        Loaded(sys.argv).execute()
     except ImproperlyConfigured as error:
         if "--traceback" in sys.argv:
             raise

@@ -2,6 +2,7 @@
 the instance's admin. Each signed in where a test asks for a client."""
 
 import faulthandler
+import gc
 import os
 import shutil
 from collections.abc import Callable, Generator, Iterator
@@ -40,6 +41,9 @@ DATABASE_FIXTURES = {
 }
 """Fixtures with a database behind them, in this process or one of its own."""
 
+# What is collected stays: Python need not look through all of it for garbage, now or later (`pytest_collection_finish`).
+gc.disable()
+
 # The same examples each time, and none is timed. For others: --hypothesis-profile default.
 hypothesis.load_profile("ci")
 
@@ -52,6 +56,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         same = [item for item in items if not _touches_a_database(item)]
         items[:] = [item for item in items if _touches_a_database(item)]
         config.hook.pytest_deselected(items=same)
+
+
+def pytest_collection_finish() -> None:
+    gc.enable()
+    gc.freeze()
 
 
 def _touches_a_database(item: pytest.Item) -> bool:

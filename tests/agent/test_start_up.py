@@ -1,11 +1,13 @@
 """Starting costs little: the SDK takes seconds to import, so nothing imports it before it is needed."""
 
+import gc
 import subprocess
 import sys
 
 import pytest
 from django.conf import settings
 
+import manage
 from apps.core.registries import warmups
 
 
@@ -48,3 +50,14 @@ def test_warming_up_imports_it_where_a_model_is_configured(kind: str, answers: b
     assert "jsonschema" in loaded
     assert ("anthropic" in loaded) == answers
     assert "model" in warmups
+
+
+def test_garbage_is_collected_once_the_apps_are_loaded(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(
+        "sys.argv", ["manage.py", "shell", "-v", "0", "-c", "import gc; print(gc.isenabled())"]
+    )
+    manage.main()
+    assert capsys.readouterr().out.strip() == "True"
+    assert gc.isenabled()

@@ -48,8 +48,10 @@ class Command(BaseCommand):
 
         from apps.core.http.server import WebServer
 
+        gc.disable()  # as while the apps were loaded
         application = import_string(settings.ASGI_APPLICATION)
         get_resolver().url_patterns  # noqa: B018  loads the views now and not with the first request
+        gc.enable()
         wait_at_gate()
         refuse_other_keys()
         refuse_unlocked()
