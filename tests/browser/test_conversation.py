@@ -57,9 +57,15 @@ def prepared_server(tmp_path: Path) -> Iterator[Server]:
 def test_from_the_link_on_the_console_to_a_forgotten_allergy(
     own_server: Server, open_page: Callable[..., Page], watch: Watch
 ) -> None:
-    watch.allowed += RECONNECTING
+    watch.allowed += [*RECONNECTING, "status of 422"]  # the first password is refused
     page = open_page(own_server.setup_link)
+    expect(page.get_by_label("User name")).to_be_focused()
     page.get_by_label("User name").fill(OWNER)
+    page.get_by_label("Password").fill("short")
+    page.get_by_role("button", name="Create the account").click()
+    expect(page.get_by_text("too short")).to_be_visible()
+    expect(page.get_by_label("Set-up code")).to_be_hidden()
+    expect(page.get_by_label("User name")).to_have_value(OWNER)
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Create the account").click()
     page.wait_for_url(f"{own_server.url}/")
