@@ -143,7 +143,9 @@ def test_a_new_message_declines_what_was_asked(chat: Chat, model: Model) -> None
     turn = chat.send("choose")
     chat.wait_for(turn, "waiting")
     chat.page.get_by_role("button", name="Say something else").click()
-    expect(chat.page.get_by_text("Goes on without an answer to “Which one?”")).to_be_visible()
+    expect(
+        chat.page.get_by_text("Goes on without an answer to “\u2068Which one?\u2069”")
+    ).to_be_visible()
     chat.say("forget it, something else")
     expect(chat.page.get_by_role("region", name="Izzy asks a question")).to_have_count(0)
     expect(chat.page.get_by_text("Goes on without an answer")).to_be_hidden()
