@@ -85,10 +85,10 @@ def merge(request: SignedInRequest) -> HttpResponse:
     ids = list(dict.fromkeys(map(parse_id, given.getlist("notes"))))
     found = memories_by_id(user_id, ids[: MAX_MERGED + 1])
     if len(found) < len(ids):
-        raise NotFound("One of these notes is no longer there.")
+        raise NotFound("One of these memories is no longer there.")
     notes = [found[key] for key in ids]
     text = "\n".join(note.content for note in notes)
-    problem = "" if posted or len(notes) > 1 else "Tick two or more notes on the memories page first."
+    problem = "" if posted or len(notes) > 1 else "Tick two or more memories in the list first."
     if posted:
         text = plain_breaks(request.POST.get("content", text))
         try:

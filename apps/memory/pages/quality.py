@@ -90,7 +90,7 @@ LISTS: dict[str, tuple[str, Callable[[UUID], QuerySet[Memory]]]] = {
     "unused": ("Never used", never_used),
     "faded": ("Faded", faded),
     "untrusted": ("From untrusted sources", untrusted),
-    "occasions": ("Without an occasion", without_occasions),
+    "occasions": ("No “when it matters”", without_occasions),
 }
 
 
@@ -164,7 +164,12 @@ def figures(values: dict[str, Any]) -> list[Figure]:
             f"{shown}unused",
         ),
         ("faded", "Faded", "not used for long", f"{shown}faded"),
-        ("without_occasions", "Without an occasion", "come up by their text alone", f"{shown}occasions"),
+        (
+            "without_occasions",
+            "No “when it matters”",
+            "come up by their text alone",
+            f"{shown}occasions",
+        ),
         ("untrusted", "Untrusted", "repeat pages, files or others", f"{shown}untrusted"),
         ("archived", "Archived", "put aside", f"{reverse('memory:list')}?status=archived"),
         ("files", "Files", filesizeformat(size) if size else "", reverse("memory:files")),

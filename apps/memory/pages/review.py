@@ -102,13 +102,13 @@ def queue(request: SignedInRequest) -> HttpResponse:
     if request.method != "POST":
         return _page(request)
     if decision not in WORDS:
-        return _page(request, "Choose what to do with the notes.")
+        return _page(request, "Choose what to do with the memories.")
     try:
         ids = [parse_id(value) for value in request.POST.getlist("notes")]
         decide = partial(review_decide, user_id=user_id, memory_ids=ids, accept=decision == "accept")
         done, steps = with_steps(user_id, _concerned(user_id, ids), decide)
     except NotFound:
-        return _page(request, "One of these notes is no longer there.")
+        return _page(request, "One of these memories is no longer there.")
     except IzzyError as error:
         return _page(request, error.message)
     kept = [key for key in ids if key not in done.failed]
@@ -175,7 +175,7 @@ def reject(request: SignedInRequest, memory_id: UUID) -> HttpResponse:
 def put_back(request: SignedInRequest, memory_id: UUID) -> HttpResponse:
     """Undo what was decided (`step`): the note waits again."""
     if not versions_of(request.user.pk, [memory_id]):
-        raise NotFound("There is no note with this id.")
+        raise NotFound("There is no memory with this id.")
     try:
         steps_take(user_id=request.user.pk, steps=request.POST.getlist("step"))
     except REFUSALS as error:
@@ -195,7 +195,7 @@ def settle(request: SignedInRequest, edge_id: UUID) -> HttpResponse:
         raise NotFound("There is no open contradiction with this id.")
     ends = [edge.source_id, edge.target_id]
     if keep_id and keep_id not in ends:
-        raise NotFound("The contradiction is not about this note.")
+        raise NotFound("The contradiction is not about this memory.")
     links = MemoryEdge.objects.for_user(user_id).filter(relation=Relation.RELATED)
     linked = links.filter(source_id=edge.source_id, target_id=edge.target_id).exists()
     resolve = partial(contradiction_resolve, user_id=user_id, edge_id=edge_id, keep_id=keep_id)
