@@ -162,7 +162,7 @@ def test_memories_are_narrowed_leafed_through_and_set_in_one_go(
     for box in page.locator(".note-select input").all()[:3]:
         box.check()
     bulk = page.locator("#note-bulk")
-    bulk.get_by_label("Kind, or how long to keep them").select_option(label="For a while")
+    bulk.get_by_label("Kind, or how long to keep them").select_option(label="Short term")
     bulk.get_by_role("button", name="Set", exact=True).click()
     expect(page.locator(".done")).to_contain_text("3")
     filters.get_by_label("Long and short term").or_(filters.locator("[name=tier]")).first.select_option(

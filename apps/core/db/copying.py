@@ -47,8 +47,7 @@ def databases_named(**databases: dict[str, Any]) -> Iterator[None]:
     finally:
         for name in databases:
             connections[name].close()
-            if connections[name].vendor == "postgresql":
-                connections[name].close_pool()  # type: ignore[attr-defined]
+            connections[name].close_pool()  # type: ignore[attr-defined]
             del connections[name]
             del connections.settings[name]
 

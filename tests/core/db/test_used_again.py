@@ -69,6 +69,19 @@ def is_open(one: sqlite3.Connection) -> bool:
 
 
 @pytest.mark.django_db
+def test_a_file_is_let_go_for_who_wants_it_alone(open_: Open, path: Path) -> None:
+    one = open_()
+    assert read(one) == "first"
+    with one.cursor() as cursor:
+        cursor.execute("PRAGMA journal_mode=WAL")
+    one.close()
+    one.close_pool()
+    with sqlite3.connect(path, timeout=0) as alone:
+        assert alone.execute("PRAGMA journal_mode=DELETE").fetchone() == ("delete",)
+    alone.close()
+
+
+@pytest.mark.django_db
 def test_the_next_one_is_the_last_that_was_closed(open_: Open) -> None:
     one = open_()
     first = raw(one)

@@ -106,7 +106,7 @@ class Idle:
         """What a connection that is opened now is to; None where there is no file (yet)."""
         with suppress(OSError):
             found = os.stat(settings["NAME"])
-            return os.getpid(), f"{settings['NAME']} {settings['OPTIONS']}", found.st_dev, found.st_ino
+            return os.getpid(), _place(settings), found.st_dev, found.st_ino
         return None
 
     def take(self, key: Key) -> sqlite3.Connection | None:
@@ -126,15 +126,21 @@ class Idle:
             kept.append(connection)
             return True
 
-    def close(self) -> None:
-        """Closes all of this process. The last connection to go moves what the log holds into the database's file."""
+    def close(self, settings: dict[str, Any] | None = None) -> None:
+        """Closes all of this process, or only those to one database. The last connection to go moves what the log holds into
+        the database's file."""
+        place = settings and _place(settings)
         with self._lock:
-            for key in [key for key in self._kept if key[0] == os.getpid()]:
+            for key in [key for key in self._kept if key[0] == os.getpid() and place in (None, key[1])]:
                 self._close(key)
 
     def _close(self, key: Key) -> None:
         for connection in self._kept.pop(key):
             connection.close()
+
+
+def _place(settings: dict[str, Any]) -> str:
+    return f"{settings['NAME']} {settings['OPTIONS']}"
 
 
 idle = Idle(most=4)
@@ -196,6 +202,10 @@ class DatabaseWrapper(CountsErrors, sqlite.DatabaseWrapper):
             if "turn" in self.__dict__:
                 self.turn.close()
                 del self.turn
+
+    def close_pool(self) -> None:
+        """Lets go of the file altogether, for somebody who wants it alone; PostgreSQL's backend has the same."""
+        idle.close(self.settings_dict)
 
     def _is_kept(self) -> bool:
         """Whether the connection waits for its next use. One that met an error or is in a transaction does not; nor one with a
