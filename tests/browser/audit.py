@@ -100,3 +100,23 @@ def audit(page: Page) -> list[str]:
     page.wait_for_load_state()
     found: list[str] = page.evaluate(_AUDIT)
     return found
+
+
+_UNFOLD = """() => {
+  const folded = [...document.querySelectorAll("main details:not([open])")].filter((each) => each.checkVisibility());
+  for (const each of folded) each.open = true;
+  return folded.length > 0;
+}"""
+_QUIET = """() => !document.querySelector(".htmx-request") && ![...document.querySelectorAll("details[open] [aria-busy=true]")].length"""
+
+
+def settle(page: Page) -> None:
+    """Returns once nothing is fetched for a part of the page."""
+    page.wait_for_function(_QUIET)
+
+
+def unfold(page: Page) -> bool:
+    """Opens what the page keeps folded; whether there was any."""
+    unfolded: bool = page.evaluate(_UNFOLD)
+    settle(page)
+    return unfolded

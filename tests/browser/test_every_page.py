@@ -1,7 +1,7 @@
 """Every page that the site has, filled with a row of everything and the demo, and empty, 320 px wide (as at 400 % of 1280, WCAG
-1.4.10) in the dark without motion, and on a wide screen in the light, there at 200 % too. The addresses come from the URL
-resolver, so that a new page is looked at as well. axe looks at each page filled in the dark and empty in the light. The keys that
-every page has are tried on each that is filled."""
+1.4.10) in the dark without motion, and on a wide screen in the light, there at 200 % too; then with all unfolded that a page keeps
+folded. The addresses come from the URL resolver, so that a new page is looked at as well. axe looks at each page filled in the
+dark and empty in the light, unfolded. The keys that every page has are tried on each that is filled."""
 
 import json
 import re
@@ -13,7 +13,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, StorageState, ViewportSize, expect
 
-from tests.browser.audit import audit
+from tests.browser.audit import audit, unfold
 from tests.browser.axe import violations, with_axe
 from tests.browser.conftest import PHONE
 from tests.browser.server import Server
@@ -156,6 +156,8 @@ def problems(
     for url in urls:
         page.goto(server.url + url)
         found += [f"{url}: {wrong}" for wrong in audit(page)]
+        if unfold(page):
+            found += [f"{url} unfolded: {wrong}" for wrong in audit(page)]
         found += [f"{url}: {wrong}" for wrong in violations(page, contrast=True)] if axe else []
         if page.viewport_size == FULL:
             page.set_viewport_size(TWICE_AS_LARGE)

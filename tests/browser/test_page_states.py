@@ -1,6 +1,6 @@
 """The pages beside the chat while something is under way on them: dialogs, menus, what is edited in place, forms that say what is wrong,
 what is ticked, what nothing was found for, toasts. axe and `audit.py` look at each, in the light, and at its contrast in the dark
-too. Whatever a page keeps folded is unfolded on all of them."""
+too."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,19 +8,14 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, StorageState, expect
 
+from tests.browser.audit import settle, unfold
 from tests.browser.conftest import PHONE, Watch
 from tests.browser.server import Server
-from tests.browser.test_every_page import pages, rich  # noqa: F401  a fixture
+from tests.browser.test_every_page import rich  # noqa: F401  a fixture
 from tests.browser.test_states import Looker, looker  # noqa: F401  a fixture
 from tests.site.belongings import TOOL
 
 Rich = tuple[StorageState, dict[str, str]]
-UNFOLD = """() => {
-  const folded = [...document.querySelectorAll("main details:not([open])")].filter((each) => each.checkVisibility());
-  for (const each of folded) each.open = true;
-  return folded.length;
-}"""
-QUIET = """() => !document.querySelector(".htmx-request") && ![...document.querySelectorAll("details[open] [aria-busy=true]")].length"""
 
 
 @pytest.fixture
@@ -55,13 +50,13 @@ class Wanderer:
         """Once what is to be looked at is shown."""
         wanted = self.page.locator(shown) if isinstance(shown, str) else shown
         expect(wanted.first).to_be_visible()
-        self.page.wait_for_function(QUIET)
+        settle(self.page)
         self.eyes.look(f"{self.page.url.removeprefix(self.url)}, {state}")
 
     def refused(self, path: str, button: str, /, **given: str) -> None:
         """Sends a form of the page, and looks at what it says is wrong."""
         self.go(path)
-        self.page.evaluate(UNFOLD)
+        unfold(self.page)
         for name, value in given.items():
             field = self.main.locator(f"[name={name}]").first
             field.evaluate(
@@ -75,20 +70,6 @@ class Wanderer:
         self.look(state, self.dialog)
         self.page.keyboard.press("Escape")
         expect(self.dialog).to_have_count(0)
-
-
-def test_what_is_folded_on_any_page(
-    server: Server,
-    rich: Rich,  # noqa: F811
-    wanderer: Wanderer,
-) -> None:
-    seen = 0
-    for url in pages(server, *rich):
-        wanderer.go(url)
-        if wanderer.page.evaluate(UNFOLD):
-            seen += 1
-            wanderer.look("unfolded", "main details[open]")
-    assert seen > 12
 
 
 def test_states_of_the_list_of_memories(wanderer: Wanderer) -> None:
