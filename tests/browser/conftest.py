@@ -69,13 +69,15 @@ class Watch:
         if message.type in {"error", "warning"}:
             self.problems.append(f"{message.type}: {message.text} ({message.location.get('url')})")
 
-    def check(self) -> None:
-        left = [
+    def left(self) -> list[str]:
+        return [
             problem
             for problem in self.problems
             if not any(re.search(pattern, problem) for pattern in self.allowed)
         ]
-        assert left == []
+
+    def check(self) -> None:
+        assert self.left() == []
 
 
 @pytest.fixture(scope="package")

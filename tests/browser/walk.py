@@ -121,6 +121,7 @@ def walk(
         options = LOOKS[shape] | {"color_scheme": theme, "service_workers": "block"}
         page = browser.new_context(storage_state=state, **options).new_page()
         watch = Watch()
+        watch.allowed.append("/no-such-page/")
         watch.follow(page)
         known = known or addresses(page, server, person)
         for address in known:
@@ -133,7 +134,7 @@ def walk(
             seen = audit(page)
             if address.startswith(("/admin/", "/api/")):
                 seen = [wrong for wrong in seen if "px wider" in wrong]
-            for wrong in [*seen, *watch.problems]:
+            for wrong in [*seen, *watch.left()]:
                 print(f"{person} {look} {address}: {wrong}", flush=True)
         page.context.close()
 

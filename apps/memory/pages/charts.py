@@ -93,7 +93,7 @@ def cost(figures: Counted, today: date) -> Chart | None:
     values = [float(spent.get(key, (0, 0.0))[priced]) for key in steps]
     words = dollars_said if priced else tokens_said
     return Chart(
-        title="What reading by itself costs",
+        title="Cost of remembering by itself",
         sentence=f"{words(sum(values))} in the last {DAYS} days.",
         step="Day",
         unit="Cost" if priced else "Tokens",
