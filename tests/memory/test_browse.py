@@ -37,6 +37,17 @@ def made_at(note: Memory, day: str) -> Memory:
     return note
 
 
+def test_a_search_shows_its_best_and_leads_on(alice: User, browser: Client) -> None:
+    drafts = [{"content": f"Walnut tree number {number} stands by the river."} for number in range(25)]
+    memory_bulk_create(user_id=alice.pk, drafts=drafts)
+    first, second = shown(browser, "?q=walnut"), shown(browser, "?q=walnut&page=2")
+    assert (first.count('class="note card"'), second.count('class="note card"')) == (20, 5)
+    assert "More matches" in first
+    assert "Better matches" in second
+    numbers = set(re.findall(r"tree number (\d+)", first + second))
+    assert len(numbers) == 25
+
+
 @pytest.mark.parametrize(
     ("query", "contents"),
     [

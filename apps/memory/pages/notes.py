@@ -40,8 +40,8 @@ from .forms import FilterForm, NoteForm
 from .paging import number_asked, page_of
 
 PAGE_SIZE = 30
-FOUND_PAGES = 4
-"""A search shows the best so many pages."""
+FOUND_SIZE, FOUND_PAGES = 20, 6
+"""A search shows the best so many pages of so many: its first answers are the ones that are read."""
 OCCASIONS_SAID = {
     OccasionsBy.NONE: "Izzy looks for them anew.",
     OccasionsBy.MODEL: "Made anew for the new text.",
@@ -122,12 +122,12 @@ def _list(request: SignedInRequest, wanted: NoteFilter) -> dict[str, Any]:
             user_id,
             wanted.q,
             wanted=wanted,
-            top_k=number * PAGE_SIZE + 1,
+            top_k=number * FOUND_SIZE + 1,
             scope=replace(NOTES, as_of=moment),
             threshold=LEAST_SCORE,
         )
-        more = len(found) > number * PAGE_SIZE and number < FOUND_PAGES
-        found = found[(number - 1) * PAGE_SIZE : number * PAGE_SIZE]
+        more = len(found) > number * FOUND_SIZE and number < FOUND_PAGES
+        found = found[(number - 1) * FOUND_SIZE : number * FOUND_SIZE]
         notes, hits = [note for _, note in found], explained(wanted.q, [hit for hit, _ in found])
         rows = _then(user_id, rows_of(user_id, list(zip(notes, hits, strict=True))), wanted)
         ways = {"found_before": number - 1, "found_next": number + 1 if more else 0}
