@@ -146,7 +146,7 @@ class Opened:
         return sum(float(each["value"]) for each in metrics if each["name"] in WORK) * 1000
 
     def typing(self) -> float:
-        """What a key costs."""
+        """Cost of a key."""
         before = self.of_page()
         self.page.evaluate(TYPED, KEYS)
         return (self.of_page() - before) / KEYS
@@ -165,7 +165,7 @@ class Opened:
 
 
 def _opening(context: Any, web: WebProcess, place: UUID) -> tuple[float, float]:
-    """What opening a conversation costs the server and the page."""
+    """Cost of opening a conversation, to the server and the page."""
     opened = Opened(context, f"http://127.0.0.1:{web.port}", web.pid)
     server = opened.of_server()
     opened.open(place)

@@ -147,7 +147,7 @@ def _choices(given: bool, languages: Sequence[str]) -> list[Choice]:
 
 
 def _concern_without(texts: Collection[str]) -> Concern:
-    """What the lessons say that some example messages had no part in."""
+    """The lessons that some example messages had no part in."""
     left = {text.casefold() for text in texts}
     kept = [
         (text, own) for text, own in zip(*example_messages(), strict=True) if text.casefold() not in left

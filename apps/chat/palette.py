@@ -29,7 +29,7 @@ OTHERS = Scope(sources=frozenset({Source.MEMORY, Source.FILE, Source.CAPABILITY}
 LEAST_SCORE = 0.35
 NOTE_CHARS = 120
 RECENT_NOTES = 200
-"""So many are also looked through sign by sign, where the search finds none."""
+"""The newest, looked through sign by sign where the search finds none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -264,20 +264,23 @@ def test_the_admin(
 
 BAD = """<!doctype html><title> </title><main class="main-scroll" style="overflow: auto"><h2>No first</h2>
 <p style="color: #999; background: #fff">Hard to read</p><button></button><input name="q"><div id="a"></div><div id="a"></div>
-<label for="gone">x</label><a href="#" aria-label="Other">Words</a><div style="width: 3000px">wide</div></main>"""
+<details><summary>More</summary><p style="color: #aaa; background: #fff">Folded</p></details><label for="gone">x</label><a href="#" aria-label="Other">Words</a><div style="width: 3000px">wide</div></main>"""
 
 
 def test_the_look_sees_what_is_wrong(browser: Browser) -> None:
     """Without this, a page could pass because nothing is looked at."""
     page = browser.new_page()
     page.set_content(BAD)
+    folded = "\n".join(audit(page))
+    assert "Folded" not in folded
+    assert unfold(page)
     found = "\n".join(audit(page))
     page.evaluate(Axe().axe_script)
     found += "\n".join(violations(page))
     page.close()
     for wrong in (
         "no title", "no language", "0 first headings", "no name: <button>", "no label: <input>  q", "2 times #a",
-        "for leads nowhere: #gone", "contrast 2.85: <p> Hard to read", "px too wide",
+        "for leads nowhere: #gone", "contrast 2.85: <p> Hard to read", "<p> Folded", "px too wide",
         "label-content-name-mismatch (serious): <a", "html-has-lang",
     ):  # fmt: skip
         assert wrong in found, f"{wrong} is not in\n{found}"

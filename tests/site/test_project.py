@@ -83,3 +83,13 @@ def test_files_and_functions_stay_small(file: Path) -> None:
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             assert (node.end_lineno or 0) - node.lineno < 60, node.name
+
+
+def test_docstrings_name_what_they_stand_at() -> None:
+    files = [
+        file
+        for place in ("apps", "izzysite", "benchmarks", "scripts")
+        for file in (ROOT / place).rglob("*.py")
+    ]
+    assert len(files) > 500
+    assert [str(file) for file in files if re.search(r'"""(Who|What|So many)\b', file.read_text())] == []

@@ -61,7 +61,7 @@ class Among(Lookup):
 
 
 class _Spare(Generic[Made]):
-    """What a function was made into, by the kind of database, for one call at a time: who finds none makes another."""
+    """Results of a function that prepares a query, by the kind of database, each for one call at a time: who finds none makes another."""
 
     def __init__(self, make: Callable[[], Made]) -> None:
         self._make = make

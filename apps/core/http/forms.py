@@ -10,7 +10,7 @@ from apps.core.errors import IzzyError
 
 class PlainForm(forms.Form):
     """A form whose inputs carry the design system's classes. `field_of` names the field for a refusal's, where they differ;
-    `checks` has what a service asks of single fields, so that all that is wrong is told at once, each beside its field."""
+    `checks` has what a service asks of single fields, so that all that is wrong is shown at once, each beside its field."""
 
     field_of: ClassVar[dict[str, str]] = {}
     checks: ClassVar[dict[str, Callable[[Any], object]]] = {}

@@ -41,7 +41,7 @@ from .paging import number_asked, page_of
 
 PAGE_SIZE = 30
 FOUND_SIZE, FOUND_PAGES = 20, 6
-"""A search shows the best so many pages of so many: its first answers are the ones that are read."""
+"""Results on a page of a search, and its pages: the first answers are the ones that are read."""
 OCCASIONS_SAID = {
     OccasionsBy.NONE: "Izzy looks for them anew.",
     OccasionsBy.MODEL: "Made anew for the new text.",

@@ -301,8 +301,8 @@ def _add_similar(
     share_of = dict(zip(every, shares.tolist(), strict=True))
     said = [share_of[text] for text in texts]
     evidence[:, WORDS] = np.maximum(evidence[:, WORDS], said)
-    told = [max((share_of[phrase] for phrase in own), default=0.0) for own in phrases]
-    evidence[:, OCCASION_WORDS] = told
+    shown = [max((share_of[phrase] for phrase in own), default=0.0) for own in phrases]
+    evidence[:, OCCASION_WORDS] = shown
 
 
 def _add_occasions(

@@ -47,7 +47,7 @@ class WordTable:
         self._vectors = vectors
 
     def knows(self, content: Mapping[str, float]) -> bool:
-        """Whether half of what a message tells is told in words of the table."""
+        """Whether half of what a message tells is said in words of the table."""
         places, _ = self._looked_up(content)
         return 0 < sum(content.values()) <= 2 * sum(content[word] for word in places)
 
@@ -59,8 +59,8 @@ class WordTable:
         near = np.maximum((rows @ columns.T - FLOOR) / (1 - FLOOR), 0)
         says = np.array([content[word] for word in asked], dtype=np.float32)
         places = [[said[word] for word in each if word in said] for each in words]
-        told = [float(says @ near[:, each].max(axis=1)) if each and asked else 0.0 for each in places]
-        return np.array(told, dtype=np.float32) / np.float32(max(sum(content.values()), 1.0))
+        covered = [float(says @ near[:, each].max(axis=1)) if each and asked else 0.0 for each in places]
+        return np.array(covered, dtype=np.float32) / np.float32(max(sum(content.values()), 1.0))
 
     def _looked_up(self, words: "set[str] | Mapping[str, float]") -> tuple[dict[str, int], Matrix]:
         """The rows of those words that can be compared, and their unit vectors: of a word of several pieces their mean."""

@@ -103,7 +103,7 @@ class Idle:
         self._kept: dict[Key, list[sqlite3.Connection]] = {}
 
     def key(self, settings: dict[str, Any]) -> Key | None:
-        """What a connection that is opened now is to; None where there is no file (yet)."""
+        """The database that a connection opened now would be to; None where there is no file (yet)."""
         with suppress(OSError):
             found = os.stat(settings["NAME"])
             return os.getpid(), _place(settings), found.st_dev, found.st_ino
