@@ -304,6 +304,19 @@ def test_a_snapshot_in_the_middle_of_an_answer_goes_on_with_the_live_events(redu
     assert [turn["state"] for turn in turns] == ["running", "queued"]
 
 
+def test_an_answer_that_a_stopped_server_cut_off_looks_alike_while_one_watches_and_later(
+    reduce: Reduce,
+) -> None:
+    record = Recording()
+    events = [
+        record.queued("Go on"),
+        record.event(
+            "error", "turn-1", code="interrupted", message="Izzy was interrupted.", messages=[]
+        ),
+    ]
+    assert reduce(events)["turns"][0]["state"] == "interrupted"
+
+
 def test_stored_results_of_calls_open_when_the_server_died_do_not_look_running(reduce: Reduce) -> None:
     call: Frame = {
         "id": "c1",

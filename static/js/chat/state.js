@@ -165,7 +165,7 @@ const HANDLERS = {
     if (turn.state === "done") closeCalls(turn);
   }),
   turn_stopped: (state, event) => end(state, event, "stopped"),
-  error: (state, event) => end(state, event, "failed", { code: event.code, message: event.message }),
+  error: (state, event) => end(state, event, event.code === "interrupted" ? "interrupted" : "failed", { code: event.code, message: event.message }),
   title: (state, event) => {
     state.title = event.title;
     return lastTurn(state);
