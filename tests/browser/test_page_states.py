@@ -196,6 +196,7 @@ def test_states_of_the_page_of_conversations(wanderer: Wanderer, rich: Rich) -> 
     page.keyboard.type("xyzzyplugh")
     wanderer.look("nothing in the palette", "#palette-none:not([hidden])")
     page.keyboard.press("Escape")
+    expect(page.locator("dialog[open]")).to_have_count(0)
     page.keyboard.press("?")
     wanderer.asked("keys")
     page.locator("#conversations .conversation").first.hover()
