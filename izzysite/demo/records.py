@@ -31,7 +31,7 @@ def chapter(name: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """The story of one user, as it stands on the day of `now`; ids are the same whenever it is entry."""
+    """The story of one user, as it stands on the day of `now`; ids are the same whenever it is made."""
 
     user_id: UUID
     now: datetime

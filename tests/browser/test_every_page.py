@@ -221,6 +221,7 @@ def test_keys_are_on_pages_without_the_sidebar_too(
         ["Find or do something", "Show these shortcuts"]
     )
     page.keyboard.press("Escape")
+    expect(keys).to_be_hidden()
     page.keyboard.press("Control+k")
     page.get_by_role("option", name="Switch theme").click()
     expect(page.locator("html")).to_have_attribute("data-theme", "light")

@@ -42,7 +42,7 @@ UNDIRECTED = """() => {
   for (const field of document.querySelectorAll("input:not([type=hidden]), textarea")) look(field, field.value);
   return [...found];
 }"""
-"""What is wrong with right-to-left words: where nothing looks for their direction, and where they begin within words of ours, which
+"""Problems with right-to-left words: where nothing looks for their direction, and where they begin within words of ours, which
 then turn around as well."""
 LISTS = [
     "/",

@@ -1,4 +1,4 @@
-"""What one chooses by, among memories: whose words they are, when, of which kind, which of two that contradict each other; and where
+"""Choices among memories: whose words they are, when, of which kind, which of two that contradict each other; and where
 each is from and where it can be taken."""
 
 import re

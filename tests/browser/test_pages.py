@@ -294,6 +294,7 @@ def test_everything_can_be_done_with_the_keyboard_alone(
     keys.press("?")
     expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
     keys.press("Escape")
+    expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_hidden()
     keys.press("/")
     expect(chat.field).to_be_focused()
     keys.press("ArrowUp")

@@ -1,4 +1,4 @@
-"""What the chat looks like while something is under way: cards, questions, editing, what went wrong. axe and `audit.py` look at each, in
+"""The look of the chat while something is under way: cards, questions, editing, what went wrong. axe and `audit.py` look at each, in
 the light, and at its contrast in the dark too."""
 
 from collections.abc import Callable, Iterator

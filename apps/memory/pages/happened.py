@@ -16,7 +16,7 @@ from apps.memory.models import Kind, Memory, Status
 from .forms import SOURCES
 from .months import counts_per_day, span
 
-TOLD = (Status.ACTIVE, Status.SUPERSEDED, Status.ARCHIVED)
+SHOWN = (Status.ACTIVE, Status.SUPERSEDED, Status.ARCHIVED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Happened:
 
 def happened(user_id: UUID, *, kind: str = "", source: str = "") -> Happened:
     """The notes about a user's life: those of a kind, by an `Origin`; "" does not limit."""
-    rows: QuerySet[Any] = Memory.objects.for_user(user_id).filter(status__in=TOLD)
+    rows: QuerySet[Any] = Memory.objects.for_user(user_id).filter(status__in=SHOWN)
     if kind:
         rows = rows.filter(kind=kind)
     if source:

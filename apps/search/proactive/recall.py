@@ -79,7 +79,7 @@ MARGIN = 8
 """Chance is allowed so many documents more than there are: of two notes the better is no good for being better."""
 LEAST, MOST, MOST_OCCASION = -2.5, 2.5, 3.0
 """Standing out less or more than this tells no more."""
-ALL_WORDS, TELLING = 0.8, 0.7
+ALL_WORDS, SUBSTANTIAL = 0.8, 0.7
 """A document that has so much of what the message tells, where that is enough to tell something, is about it whatever its
 vector says."""
 
@@ -269,7 +269,7 @@ def _add_words(evidence: Floats, rows: UserRows, question: _Question, within: Ro
         said = places[0] if len(places) == 1 else np.unique(np.concatenate(places))
         shared[said] += np.float32(content[word])
     shared = shared[within]
-    if substance >= TELLING:
+    if substance >= SUBSTANTIAL:
         evidence[shared >= ALL_WORDS * substance, MEANING] = MOST
     evidence[:, WORDS] = shared / max(substance, 1.0)
     if question.base is None and question.side is None:
@@ -299,10 +299,10 @@ def _add_similar(
     every = list(dict.fromkeys(chain(texts, *phrases)))
     shares = question.table.shares(question.query.content, every)
     share_of = dict(zip(every, shares.tolist(), strict=True))
-    said = [share_of[text] for text in texts]
-    evidence[:, WORDS] = np.maximum(evidence[:, WORDS], said)
-    shown = [max((share_of[phrase] for phrase in own), default=0.0) for own in phrases]
-    evidence[:, OCCASION_WORDS] = shown
+    evidence[:, WORDS] = np.maximum(evidence[:, WORDS], [share_of[text] for text in texts])
+    evidence[:, OCCASION_WORDS] = [
+        max((share_of[phrase] for phrase in own), default=0.0) for own in phrases
+    ]
 
 
 def _add_occasions(

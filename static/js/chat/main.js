@@ -14,7 +14,7 @@ import { ChatSocket, socketUrl } from "./socket.js";
 import { focusVersions } from "./versions.js";
 import { noteText } from "./tool-words.js";
 import { Surroundings } from "./surroundings.js";
-import { addOptimistic, apply, busyTurn, dropOptimistic, emptyState, giveAnswer, lastTurn, openQuestion, wentOn } from "./state.js";
+import { addOptimistic, apply, busyTurn, dropOptimistic, emptyState, ENDED, giveAnswer, lastTurn, openQuestion, wentOn } from "./state.js";
 
 const byId = (id) => document.getElementById(id);
 const SNAPSHOT_MESSAGES = 30;
@@ -344,8 +344,7 @@ export class ChatPage {
     const { turns } = this.state;
     if (turns.length <= MOST_TURNS || !this.scroll.isFollowing || this.loading) return;
     const far = turns.slice(0, -KEPT_TURNS);
-    const isHeld = (turn) => turn.state !== "done" && turn.state !== "stopped" && turn.state !== "failed" && turn.state !== "interrupted";
-    if (far.some((turn) => isHeld(turn) || this.log.viewOf(turn)?.element.contains(document.activeElement))) return;
+    if (far.some((turn) => !ENDED.has(turn.state) || this.log.viewOf(turn)?.element.contains(document.activeElement))) return;
     turns.splice(0, far.length);
     this.log.drawAll(this.state);
     this.around.showEarlier(true);

@@ -10,6 +10,9 @@ import { parsed } from "./format.js";
  *   asks: "question"|"approval"|null, question: string, answer: string|null}} ToolSegment
  */
 
+/** States in which nothing more comes for a turn. */
+export const ENDED = new Set(["done", "stopped", "failed", "interrupted"]);
+
 export function emptyState(conversation = null) {
   return { conversation, title: "", seq: 0, loaded: false, useMemory: true, archived: false, model: "", instructions: false, turns: [], removed: [], summary: null };
 }

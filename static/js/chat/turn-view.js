@@ -8,6 +8,7 @@ import { readAloudButton } from "../voice/speaker.js";
 import { BuildView } from "./build-view.js";
 import { elapsed } from "./elapsed.js";
 import { moment, sendingText, usageText } from "./format.js";
+import { ENDED } from "./state.js";
 import { summedUp } from "./summed-up.js";
 import { SurfacedView } from "./surfaced.js";
 import { TextView } from "./text-view.js";
@@ -16,7 +17,6 @@ import { versionSwitch } from "./versions.js";
 
 const LONG_CHARS = 1500;
 const LONG_LINES = 25;
-const ENDED = new Set(["done", "stopped", "failed", "interrupted"]);
 
 export class TurnView {
   #segments = new Map();

@@ -1,6 +1,7 @@
 // Talking with Izzy: what is dictated goes into the composer, and the answer to what was spoken is read aloud as it comes, with
 // what Izzy asks. It says by a line above the field what it is doing.
 import { humanName } from "../chat/format.js";
+import { ENDED } from "../chat/state.js";
 import { permissionOf } from "../chat/tool-words.js";
 import { Dictation, recogniser } from "./dictation.js";
 import { holdToTalk } from "./hold.js";
@@ -10,7 +11,6 @@ import { voiceSettings } from "./settings.js";
 
 const TALK = "Dictate (Alt V). Hold it to talk for as long as you hold it. Some browsers send what you say to their maker to have it written down.";
 const SAID = { off: "Stopped listening", sending: "This is about to be sent. Escape keeps it in the field." };
-const ENDED = new Set(["done", "stopped", "failed", "interrupted"]);
 
 export class Voice {
   #dictation = null;
