@@ -115,3 +115,22 @@ def test_a_button_that_was_disabled_meanwhile_has_the_focus_again(
     )
     expect(button).to_be_enabled()
     expect(button).to_be_focused()
+
+
+def test_a_field_that_was_left_on_a_busy_page_stays_left(
+    server: Server, someone: StorageState, open_page: Callable[..., Page]
+) -> None:
+    page = open_page(f"{server.url}/capabilities/new/", state=someone)
+    # Both are due at once: that the field is left, and the look at what lost the focus.
+    left = page.get_by_label("Name").first.evaluate(
+        """async field => {
+          field.focus();
+          document.body.classList.toggle("busy");
+          await null;
+          setTimeout(() => field.blur(), 55);
+          for (const end = performance.now() + 80; performance.now() < end;);
+          await new Promise((done) => setTimeout(done, 100));
+          return document.activeElement === document.body;
+        }"""
+    )
+    assert left

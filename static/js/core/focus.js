@@ -7,6 +7,7 @@ const touch = window.matchMedia("(pointer: coarse)");
 let last = null; // what had the focus
 let around = []; // its ancestors, from within, each with its neighbours at that time
 let due = null;
+let leaving = false; // whether it was left on purpose is known a moment later
 
 export function startFocus() {
   // A page that came of something the reader did begins with what is wrong, or with what was done.
@@ -16,7 +17,12 @@ export function startFocus() {
   // Whoever clicks beside everything wants the focus nowhere; what is being taken away is not there a moment later.
   document.addEventListener("focusout", ({ target, relatedTarget }) => {
     // What is disabled while a request runs may well be useful again by the time that a busy page looks.
-    if (!relatedTarget && isUseful(target)) setTimeout(() => last === target && document.hasFocus() && isLost() && isUseful(target) && (last = null));
+    if (relatedTarget || !isUseful(target)) return;
+    leaving = true;
+    setTimeout(() => {
+      leaving = false;
+      if (last === target && document.hasFocus() && isLost() && isUseful(target)) last = null;
+    });
   });
   new MutationObserver(() => {
     due ??= setTimeout(keep, 60);
@@ -42,7 +48,8 @@ function isUseful(element) {
 
 /** Where the focus was lost since what had it has gone, it is put where the next action is. */
 function keep() {
-  due = null;
+  due = leaving ? setTimeout(keep) : null;
+  if (leaving) return;
   // A part of the page that is at work knows itself where to go on.
   if (!isLost() || !last || last.closest('[aria-busy="true"]') || document.querySelector("dialog[open], .htmx-request")) return;
   const target = isUseful(last) ? last : (nextPlace() ?? document.getElementById("main"));
