@@ -5,6 +5,7 @@ import faulthandler
 import gc
 import os
 import shutil
+import sys
 from collections.abc import Callable, Generator, Iterator
 from functools import cache
 from unittest.mock import patch
@@ -22,6 +23,7 @@ from hypothesis import settings as hypothesis
 from apps.accounts.models import Preferences, User
 from apps.accounts.services import token_create
 from benchmarks import _scratch
+from tests import forks
 from tests.database import empty_tables
 from tests.peers.prepared import migrated
 from tests.peers.redis_server import redis_url  # noqa: F401  a fixture
@@ -109,6 +111,18 @@ def _certificates_once() -> Iterator[None]:
         patch.object(httpx2_transports, "create_ssl_context", cache(httpx2.create_ssl_context)),
     ):
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _quick_starts() -> None:
+    if sys.platform == "linux":
+        forks.install()
+
+
+@pytest.fixture
+def started_for_real(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the test starts begins as an operator's does, with an interpreter of its own."""
+    monkeypatch.setattr(forks, "source", None)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -18,7 +18,7 @@ from django.conf import settings
 from tests.peers.ports import free_port
 from tests.waiting import PATIENCE, eventually
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("started_for_real")]
 
 
 def alive(pid: int) -> bool:
