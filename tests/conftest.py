@@ -121,7 +121,7 @@ def _quick_starts() -> None:
 
 @pytest.fixture
 def started_for_real(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the test starts begins as an operator's does, with an interpreter of its own."""
+    """Each process that the test starts begins as an operator's does, with an interpreter of its own."""
     monkeypatch.setattr(forks, "source", None)
 
 

@@ -19,7 +19,7 @@ import threading
 import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from ctypes import CDLL
+from ctypes import CDLL, memmove, memset
 from dataclasses import dataclass
 from inspect import signature
 from io import BufferedReader, BufferedWriter, FileIO, TextIOWrapper
@@ -64,13 +64,14 @@ LIBRARIES = (
     "twisted.internet.asyncioreactor",
     "yaml",
 )
-"""What takes long to load and reads no settings meanwhile; not Twisted's event loop, which every process needs for itself."""
+"""Those that take long to load and read no settings meanwhile; not Twisted's event loop, which each process needs for itself."""
 
 SUPERVISES = "serve"
 """The command that starts others of Izzy's, which must be its children: it gets a source of its own."""
 
 PR_SET_CHILD_SUBREAPER = 36
 PID = struct.Struct("i")
+ROOM = " " * 500
 LARGEST = 1 << 20  # bytes of a request
 
 executed = subprocess.Popen._execute_child  # type: ignore[attr-defined]
@@ -80,7 +81,7 @@ source: "Source | None" = None
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a process begins with. Its descriptors travel beside: the three standard ones, then those of `kept`."""
+    """All that a process begins with. Its descriptors travel beside: the three standard ones, then those of `kept`."""
 
     arguments: Sequence[str]
     environment: Mapping[str, str]
@@ -94,6 +95,7 @@ class Source:
 
     def __init__(self, ours: socket.socket) -> None:
         self.settings = interpreter_settings(os.environ)  # those it was itself started with
+        self.network = network()
         self._socket, self._lock, self._libc = ours, threading.Lock(), CDLL(None)
 
     def fork(self, request: Request, descriptors: Sequence[int]) -> int:
@@ -119,7 +121,7 @@ def install() -> None:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         subprocess.Popen(
-            [sys.executable, "-c", "from tests.forks import main; main()", str(theirs.fileno())],
+            [sys.executable, "-c", "from tests.forks import main; main()", str(theirs.fileno()), ROOM],
             cwd=ROOT,
             env={
                 **os.environ,
@@ -147,7 +149,7 @@ def started(process: "subprocess.Popen[Any]", *values: Any) -> None:
 
 
 def request_for(given: Mapping[str, Any], source: Source) -> Request | None:
-    """What Popen was asked for, None where a fork would not be the same."""
+    """The process that Popen was asked for, None where a fork would not be the same."""
     command = [] if isinstance(given["args"], str | bytes | os.PathLike) else list(given["args"])
     folder = Path(given["cwd"] or Path.cwd())
     environment = os.environ if given["env"] is None else given["env"]
@@ -161,6 +163,7 @@ def request_for(given: Mapping[str, Any], source: Source) -> Request | None:
         or given["shell"]
         or not given["close_fds"]
         or interpreter_settings(environment) != source.settings
+        or network() != source.network
     ):
         return None
     return Request(
@@ -179,6 +182,11 @@ def interpreter_settings(environment: Mapping[str, str]) -> dict[str, str]:
         for name, value in environment.items()
         if name.startswith(("PYTHON", "LC_", "LANG")) and name != "PYTHONUNBUFFERED"
     }
+
+
+def network() -> str:
+    """The one that this thread is in: a test of several hosts has some of its own."""
+    return os.readlink("/proc/thread-self/ns/net")
 
 
 def serve(asked: socket.socket) -> NoReturn:
@@ -202,7 +210,7 @@ def serve(asked: socket.socket) -> NoReturn:
 
 
 def become(request: Request, received: Sequence[int]) -> NoReturn:
-    """What the request says, from a process just forked. Never returns."""
+    """Makes a process just forked the one that the request asks for. Never returns."""
     if request.new_session:
         os.setsid()
     else:
@@ -214,12 +222,22 @@ def become(request: Request, received: Sequence[int]) -> NoReturn:
     for place, number in enumerate(wanted, free):
         os.dup2(place, number)
     close_all_but(wanted)
+    show_command([sys.executable, *request.arguments])
     os.environ.clear()
     os.environ.update(request.environment)
     open_standard_streams()
     if request.arguments[1:2] == [SUPERVISES]:
         fork_source()
     end(run(request.arguments))
+
+
+def show_command(words: Sequence[str]) -> None:
+    """Lists of processes show this command from now on, in the place of the source's, whose last argument made room."""
+    fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+    begin, end = (int(fields[number - 3]) for number in (48, 49))  # as proc(5) counts them
+    shown = b"\0".join(map(os.fsencode, words))[: end - begin - 1]
+    memset(begin, 0, end - begin)
+    memmove(begin, shown, len(shown))
 
 
 def close_all_but(kept: Sequence[int]) -> None:

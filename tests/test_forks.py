@@ -40,6 +40,7 @@ def ran(tmp_path: Path, *command: str, **variables: str) -> tuple[int, str, str]
             "-c",
             "import os, sys; print(sys.argv, os.environ['OWN_MARK'], os.getcwd(), sys.path[0])",
         ],
+        ["shell", "-v", "0", "-c", "print(open('/proc/self/cmdline').read().rstrip(chr(0)))"],
         ["shell", "-v", "0", "-c", "print(input())"],
         ["shell", "-v", "0", "-c", "import sys; sys.exit(7)"],
         ["shell", "-v", "0", "-c", "import sys; sys.exit('in words')"],
