@@ -197,7 +197,7 @@ async def _asked(request: httpx.Request) -> AsyncIterator[httpx.Response]:
     """The upstream's answer. ProxyError (502) where there is none, UpstreamCut where it breaks off."""
     response = None
     try:
-        response = await client().send(request, stream=True)
+        response = await _sent(request)
         yield response
     except (httpx.TransportError, httpx.InvalidURL) as error:
         name = type(error).__name__  # its text may quote a header
@@ -208,6 +208,24 @@ async def _asked(request: httpx.Request) -> AsyncIterator[httpx.Response]:
     finally:
         if response is not None:
             await response.aclose()
+
+
+async def _sent(request: httpx.Request) -> httpx.Response:
+    """The upstream's answer. A connection kept from an earlier request may be closed for having been idle just as it is used again:
+    then the request goes over another, once."""
+    is_new = False
+
+    async def trace(event: str, _: dict[str, Any]) -> None:
+        nonlocal is_new
+        is_new = is_new or event.startswith("connection.connect_tcp")
+
+    request.extensions["trace"] = trace
+    try:
+        return await client().send(request, stream=True)
+    except (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError):
+        if is_new:
+            raise
+    return await client().send(request, stream=True)
 
 
 def _answered(response: httpx.Response) -> list[tuple[bytes, bytes]]:

@@ -1,8 +1,10 @@
 """Access to the proxy: who may ask with whose key, what goes upstream of a request, and what a token may spend."""
 
+import asyncio
 import gzip
 import json
 import logging
+import re
 from datetime import date
 
 import pytest
@@ -153,6 +155,33 @@ async def test_a_server_that_is_away_is_an_error_of_anthropics_shape(proxy: Prox
     with override_settings(IZZY_PROXY_UPSTREAM="http://127.0.0.1:9"):
         answered = await proxy.ask("Hello.")
     assert (answered.status, answered.json["error"]["type"]) == (502, "api_error")
+
+
+@pytest.mark.parametrize("answered", [1, 0])
+async def test_a_connection_closed_as_it_is_used_again_is_replaced_and_no_other(
+    proxy: Proxy, answered: int
+) -> None:
+    """`answered` requests over a connection are, and the next one finds it closed."""
+    asked = 0
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal asked
+        for number in range(answered + 1):
+            head = await reader.readuntil(b"\r\n\r\n")
+            length = re.search(rb"content-length: (\d+)", head.lower())
+            await reader.readexactly(int(length[1]) if length else 0)
+            asked += 1
+            if number < answered:
+                writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}")
+                await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        host, port = server.sockets[0].getsockname()
+        with override_settings(IZZY_PROXY_UPSTREAM=f"http://{host}:{port}"):
+            statuses = [(await proxy.ask("Hello.")).status for _ in range(3)]
+    # Answered, not answered, once more and answered, and the same again; or not answered each time and asked but once.
+    assert (statuses, asked) == (([200] * 3, 5) if answered else ([502] * 3, 3))
 
 
 async def test_a_setting_names_another_upstream(proxy: Proxy) -> None:
