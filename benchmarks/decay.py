@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from django.core.management.base import CommandError
 from django.db import connection, transaction
 
 from apps.memory.notes.changes import cycle_advance
@@ -53,6 +54,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(options: dict[str, Any]) -> Report:
+    if connection.vendor != "sqlite":
+        raise CommandError("This benchmark copies a database as a file: run it without DATABASE_URL.")
     own, others = options["own"], options["others"]
     report = Report("decay", settings={"own": own, "others": others, "embedder": "static"})
     with scratch_database() as path:

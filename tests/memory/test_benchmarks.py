@@ -5,7 +5,8 @@ from io import StringIO
 from typing import Any
 
 import pytest
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
+from django.db import connection
 
 from apps.memory.models import Memory
 from benchmarks._surfacing_texts import known_notes, messages
@@ -21,6 +22,10 @@ def benchmark(*args: str) -> dict[str, Any]:
 
 
 def test_decay_is_measured_alone_and_beside_others() -> None:
+    if connection.vendor != "sqlite":
+        with pytest.raises(CommandError, match="without DATABASE_URL"):
+            benchmark("decay", "--own", "40", "--others", "60")
+        return
     figures = benchmark("decay", "--own", "40", "--others", "60")
     rows = {row["what"]: row for row in figures["sections"][0]["rows"]}
     for name in ("decay step of a chat turn", "search", "recall_memory, 3 keywords"):

@@ -45,7 +45,7 @@ def make_hostile(user: User) -> dict[str, str]:
         )
         made["conversation"].append(make_conversation(user, words, place))
         Import.objects.create(
-            user=user, name=words[:200], reader="izzy", state="failed", error=words[:2000]
+            user=user, name=words[:200], reader="izzy", state="failed", error=words[:500]
         )
         token_create(user=user, name=words[:60], scopes=["read"])
     first, *others = made["memory"]

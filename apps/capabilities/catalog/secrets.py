@@ -9,7 +9,7 @@ from apps.accounts.secrets import secret_set
 from apps.capabilities.catalog.names import clean_secret_name
 from apps.capabilities.catalog.selectors import secrets_stored
 from apps.core.errors import Conflict, InvalidInput, NotFound
-from apps.core.text import clean_text
+from apps.core.text import clean_text, storable
 
 MAX_SECRETS = 100
 MAX_VALUE_CHARS = 20_000
@@ -42,6 +42,6 @@ def user_secret_set(*, user_id: UUID, name: object, value: object) -> str:
 @transaction.atomic
 def user_secret_delete(*, user_id: UUID, name: str) -> None:
     """Forgets a secret. Raises NotFound."""
-    rows = Secret.objects.filter(user_id=user_id, name=name)
+    rows = Secret.objects.filter(user_id=user_id, name=storable(name))
     if not rows.delete()[0]:
         raise NotFound("There is no secret of this name.")

@@ -130,10 +130,10 @@ class CountsErrors:
 
     @cached_property
     def wrap_database_errors(self) -> Any:
-        return _Counting(self)
+        return CountedErrors(self)
 
 
-class _Counting(DatabaseErrorWrapper):
+class CountedErrors(DatabaseErrorWrapper):
     def __exit__(
         self,
         exc_type: type[BaseException] | None,

@@ -7,15 +7,17 @@ rows of one user, and lets users write side by side. A write without that lock i
 
 from collections.abc import Callable
 from contextlib import suppress
+from types import TracebackType
 from typing import Any
 from uuid import UUID
 
 import psycopg
-from django.db import transaction
+from django.db import InternalError, OperationalError, transaction
 from django.db.backends.postgresql import base as postgresql
+from django.utils.functional import cached_property
 from psycopg_pool import PoolTimeout
 
-from apps.core.db.pool import CountsErrors
+from apps.core.db.pool import CountedErrors, CountsErrors
 from apps.core.db.postgresql.statements import owners_of, written_by
 from apps.core.db.writing import LOCK_SECONDS, UnlockedWrite, claiming, unlocked_refused, writer
 
@@ -51,6 +53,23 @@ def lock_key(user_id: UUID) -> int:
     return (user_id.int & (2**64 - 1)) - 2**63
 
 
+class _Errors(CountedErrors):
+    """As Django names them; but a server that takes no writes for now is out of order, as one with a full disk: no bug of ours."""
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            super().__exit__(exc_type, exc_value, traceback)
+        except InternalError as error:
+            if isinstance(error.__cause__, psycopg.errors.ReadOnlySqlTransaction):
+                raise OperationalError(*error.args) from error.__cause__
+            raise
+
+
 class DatabaseWrapper(CountsErrors, postgresql.DatabaseWrapper):
     """A transaction begun within `writing_for(user_id)` waits until no other one writes for that user."""
 
@@ -60,6 +79,10 @@ class DatabaseWrapper(CountsErrors, postgresql.DatabaseWrapper):
         self._held: dict[UUID, list[str]] = {}  # users locked, with the savepoints that were open then
         self.losses = 0  # connections that broke and were put away
         self.execute_wrappers.append(self._guard)
+
+    @cached_property
+    def wrap_database_errors(self) -> Any:
+        return _Errors(self)
 
     def tables_state(self) -> Any:
         """Rows, a name first, that differ once a table has been made, changed or removed."""
