@@ -52,8 +52,9 @@ hypothesis.load_profile("ci")
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tests that take long begin first, so that in the end no worker waits for another's longest test."""
-    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+    """Tests that take long begin first, those with a time limit of their own before all, so that in the end no worker waits for
+    another's longest test."""
+    items.sort(key=lambda item: [item.get_closest_marker(name) is None for name in ("long", "timeout")])
     if "TEST_DATABASE_URL" in os.environ:
         same = [item for item in items if not _touches_a_database(item)]
         items[:] = [item for item in items if _touches_a_database(item)]
