@@ -22,6 +22,7 @@ from apps.builder.runner.pool import BuildPool
 from apps.capabilities.catalog.lifecycle import capability_delete
 from apps.capabilities.runs.execution import capability_execute
 from apps.core.db.pool import in_db
+from apps.core.db.writing import writing_for
 from apps.memory.notes.creation import memory_create
 from apps.memory.purge import memory_purge
 from tests.builder.scripts import code, register, write
@@ -114,7 +115,8 @@ async def test_a_build_whose_capability_is_deleted_stops(
     model.fallback = code("import time; time.sleep(60)")
     running = asyncio.ensure_future(pool.run())
     await until(lambda: len(model.messages) >= 2)
-    await in_db(lambda: capability_delete(user_id=alice.pk, capability_id=build.capability_id))
+    with writing_for(alice.pk):
+        await in_db(lambda: capability_delete(user_id=alice.pk, capability_id=build.capability_id))
     await until(lambda: not pool.jobs)
     pool.stop()
     await running
