@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, cast
 from uuid import UUID
 
+from channels.consumer import get_handler_name
 from channels.exceptions import StopConsumer
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.db import DatabaseError
@@ -126,6 +127,10 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is
                 await super().__call__(scope, receive, send)
         finally:
             self._leave()
+
+    async def dispatch(self, message: dict[str, Any]) -> None:
+        """As the one of channels, without its way to the one thread of all sockets: connections are looked after by `in_db`."""
+        await getattr(self, get_handler_name(message))(message)
 
     async def connect(self) -> None:
         user = self.scope.get("user")

@@ -93,6 +93,7 @@ def server(tmp_path: Path) -> Iterator[Site]:
             ANTHROPIC_BASE_URL=model.url,
             ANTHROPIC_API_KEY="key-for-tests",
             IZZY_THROTTLE="off",
+            IZZY_BUILDS_PER_DAY="1000",
             IZZY_CAPTURE_WAIT="0",
             IZZY_CAPTURE_TOKENS="1000000000",
             IZZY_SANDBOX_DIR=folder,

@@ -67,7 +67,8 @@ class WordTable:
         fit = sorted(
             word for word in words if len(word) >= SHORTEST and word.isascii() and word.isalpha()
         )
-        cut = [one.ids for one in self._tokenizer.encode_batch_fast(fit, add_special_tokens=False)]
+        # Not as a batch: that goes to threads of its own, and a few words wait for those longer than they take.
+        cut = [self._tokenizer.encode(word, add_special_tokens=False).ids for word in fit]
         known = [
             (word, ids) for word, ids in zip(fit, cut, strict=True) if ids and self._unknown not in ids
         ]
