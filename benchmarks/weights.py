@@ -27,14 +27,14 @@ from apps.memory.similarity import NOTES
 from apps.search.embedders.engines import embedder_for
 from apps.search.filling import BATCH, side_fill
 from apps.search.models import Passage
-from apps.search.proactive.contextual_query import (
-    ContextualQuery,
-    contextual_query,
+from apps.search.proactive.concern import (
     encoder_concern,
+    encoder_examples,
     encoder_lesson,
     example_messages,
     lesson_of,
 )
+from apps.search.proactive.contextual_query import ContextualQuery, contextual_query
 from apps.search.proactive.odds import (
     AGAINST,
     ENCODER,
@@ -149,12 +149,14 @@ def _choices(given: bool, languages: Sequence[str]) -> list[Choice]:
 def _concern_without(texts: Collection[str]) -> Concern:
     """The lessons that some example messages had no part in."""
     left = {text.casefold() for text in texts}
-    kept = [
-        (text, own) for text, own in zip(*example_messages(), strict=True) if text.casefold() not in left
-    ]
-    examples, personal = [text for text, _ in kept], [own for _, own in kept]
-    lesson, beside = lesson_of(examples, personal), None
+
+    def kept(texts: Sequence[str], personal: Sequence[bool]) -> tuple[list[str], list[bool]]:
+        rest = [place for place, text in enumerate(texts) if text.casefold() not in left]
+        return [texts[place] for place in rest], [personal[place] for place in rest]
+
+    lesson, beside = lesson_of(*kept(*example_messages())), None
     if encoder_name():
+        examples, personal = kept(*encoder_examples())
         beside = encoder_lesson(np.stack([_encoded()[text] for text in examples]), personal)
 
     def concern(query: ContextualQuery) -> tuple[float, float]:
@@ -172,7 +174,7 @@ def _concern_without(texts: Collection[str]) -> Concern:
 @cache
 def _encoded() -> dict[str, NDArray[np.float32]]:
     """The encoder's vectors of the example messages; not as a request asks it, which would not wait."""
-    texts, _ = example_messages()
+    texts, _ = encoder_examples()
     encoder = embedder_for(encoder_name())
     parts = [
         encoder.embed_queries(texts[start : start + BATCH]) for start in range(0, len(texts), BATCH)

@@ -18,7 +18,7 @@ from apps.search.embedders.base import Embedder, EmbedderDown, EmbedderRefused, 
 from apps.search.embedders.deadline import answered_within
 from apps.search.embedders.engines import static_embedder
 from apps.search.models import EmbeddingSpace, IndexOwner, Passage, Tombstone
-from apps.search.proactive.contextual_query import encoder_lesson, example_messages
+from apps.search.proactive.concern import encoder_examples, encoder_lesson
 from apps.search.spaces import Role, embedder_asked, encoder_name, is_resting, note_down, note_up
 
 logger = logging.getLogger(__name__)
@@ -186,7 +186,7 @@ def _learn_concern(embedder: Embedder, space: EmbeddingSpace) -> None:
     """Have the space learn by example which messages concern the user; once, and last: recall does without."""
     if space.concern is not None:
         return
-    texts, personal = example_messages()
+    texts, personal = encoder_examples()
     batches = [texts[start : start + BATCH] for start in range(0, len(texts), BATCH)]
     vectors = [_answer(embedder, partial(embedder.embed_queries, batch)) for batch in batches]
     if all(rows.shape[1] == space.dimension for rows in vectors):

@@ -15,7 +15,7 @@ from apps.search.embedders.deadline import ANSWER_SECONDS, answered_within
 from apps.search.embedders.engines import embedder_for, static_embedder
 from apps.search.embedders.static import StaticEmbedder
 from apps.search.filling import PROBE, side_waiting
-from apps.search.proactive.contextual_query import whole_lesson
+from apps.search.proactive.concern import whole_lesson
 from apps.search.proactive.word_table import word_table
 from apps.search.spaces import encoder_name, is_resting, side_space
 from apps.search.text.analysis import document_terms

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from apps.memory.occasions.phrases import MAX_OCCASIONS
-from apps.search.proactive.contextual_query import example_messages
+from apps.search.proactive.concern import example_messages
 from benchmarks._people import ASKED, KINDS, TUNED, Person, Said, content_stems, kind_of, people
 
 SETS = {name: people(name) for name in (*TUNED, *ASKED)}

@@ -1,15 +1,19 @@
 """Questions whose answers depend on the user are told from those that are the same for everybody."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from apps.search.proactive.contextual_query import (
+from apps.search.proactive import concern
+from apps.search.proactive.concern import (
+    ENCODER_EXAMPLES,
     FOLDER,
     IDLE,
     PERSONAL,
     encoder_concern,
+    encoder_examples,
     encoder_lesson,
     example_messages,
     lesson_of,
@@ -43,6 +47,27 @@ def test_a_question_of_ones_own_sounds_more_personal_than_one_of_anybodys(
     assert whole_lesson().concern(personal) > whole_lesson().concern(idle)
 
 
+def test_what_was_learnt_is_kept_and_learnt_anew_where_it_is_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    learn = whole_lesson.__wrapped__
+    monkeypatch.setattr("sys.prefix", str(tmp_path))
+    learnt = learn()
+    (kept,) = tmp_path.iterdir()
+    monkeypatch.setattr(concern, "lesson_of", None)  # it is read, not learnt again
+    assert learn() == learnt
+    for damaged in (b"", b"no zip", kept.read_bytes()[:-2000]):
+        kept.write_bytes(damaged)
+        with pytest.raises(TypeError):
+            learn()
+    assert len(caplog.records) == 3
+    monkeypatch.undo()
+    monkeypatch.setattr("sys.prefix", str(tmp_path))
+    assert learn() == learnt
+    monkeypatch.setattr("sys.prefix", str(tmp_path / "gone"))  # where nothing can be kept
+    assert learn() == learnt
+
+
 @pytest.mark.parametrize("text", ["", "   ", "?!", "🦞", "x" * 100_000, "\x00", "你好"])
 def test_any_text_has_a_finite_concern(text: str) -> None:
     assert abs(whole_lesson().concern(text)) < 10
@@ -61,6 +86,12 @@ def test_messages_it_has_not_learnt_from_are_told_apart() -> None:
         right += int((own[:, None] > idle).sum())
         pairs += len(own) * len(idle)
     assert right > 0.9 * pairs
+
+
+def test_an_encoder_learns_from_some_of_each_kind() -> None:
+    texts, personal = encoder_examples()
+    assert 2000 <= len(texts) <= ENCODER_EXAMPLES
+    assert 0.4 < sum(personal) / len(texts) < 0.6
 
 
 def test_an_encoder_learns_what_its_vectors_tell() -> None:

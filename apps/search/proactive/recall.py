@@ -35,11 +35,8 @@ from apps.search.features import rows_among, uuid_hash
 from apps.search.index.cache import index_open
 from apps.search.index.occasions import Nearest, Nearness, nearest
 from apps.search.index.rows import UserRows
-from apps.search.proactive.contextual_query import (
-    ContextualQuery,
-    contextual_query,
-    encoder_concern,
-)
+from apps.search.proactive.concern import encoder_concern
+from apps.search.proactive.contextual_query import ContextualQuery, contextual_query
 from apps.search.proactive.odds import (
     ENCODED,
     ENCODED_OCCASION,

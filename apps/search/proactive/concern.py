@@ -1,0 +1,174 @@
+"""How far a message concerns the one who wrote it: whether its answer depends on what is known of them.
+
+Most of what people say to an assistant has nothing to do with what it knows of them: sums, translations, jokes, thanks, the
+capital of a country. They say it in other words than what concerns their own lives ("what should I…", "book us…", "when is
+Anna's…"). Some thousands of messages of both kinds (`messages/*.json`, a file a language), written for this or for the invented
+people of `benchmarks/people/`, teach single words and pairs of neighbours how much they tell: ridge regression on +1 and -1. What
+was learnt is kept beside the packages, for it takes half a second. In a language without such a file all messages are alike.
+"""
+
+import json
+import logging
+import math
+import os
+import sys
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+from apps.search.embedders.base import Matrix, Vector
+from apps.search.text.analysis import split_words
+
+logger = logging.getLogger(__name__)
+
+FOLDER = Path(__file__).parent / "messages"
+PERSONAL, IDLE = "personal", "idle"
+MAX_WORDS = 40
+MARKS = '?":=!%'
+RIDGE = 0.3
+OFTEN = 2
+"""So many messages have what is learnt: a word of one tells little, and there are three times as many of those."""
+ENCODER_RIDGE = 1.0
+ENCODER_EXAMPLES = 4000
+"""So many messages, spread over all, teach an encoder's vectors: each costs it as much as a note."""
+STEPS = 60
+"""Steps of conjugate gradients at most; 30 do."""
+
+
+@cache
+def example_messages(language: str = "*") -> tuple[tuple[str, ...], tuple[bool, ...]]:
+    """The messages that teach, and which of them are personal; of all languages unless one is named."""
+    texts: dict[str, bool] = {}
+    for path in sorted(FOLDER.glob(f"{language}.json")):
+        kinds = json.loads(path.read_text(encoding="utf-8"))
+        texts |= {text: kind == PERSONAL for kind in (PERSONAL, IDLE) for text in kinds[kind]}
+    return tuple(texts), tuple(texts.values())
+
+
+def encoder_examples() -> tuple[tuple[str, ...], tuple[bool, ...]]:
+    """As many of them as an encoder learns from."""
+    texts, personal = example_messages()
+    every = -(-len(texts) // ENCODER_EXAMPLES)
+    return texts[::every], personal[::every]
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """How much each word, and each pair of words, speaks for a personal message; `offset` is what any message has."""
+
+    weights: Mapping[str, float]
+    offset: float
+
+    def concern(self, text: str) -> float:
+        """About +1 for a message whose answer depends on the user, about -1 for one that is the same for everybody."""
+        found = _grams(text)
+        return self.offset + sum(self.weights.get(gram, 0.0) for gram in found) / math.sqrt(len(found))
+
+
+@cache
+def whole_lesson() -> Lesson:
+    """The lesson of all example messages, read where it is kept."""
+    kept = _kept_file()
+    try:
+        with np.load(kept) as parts:
+            weights, grams = parts["weights"].tolist(), parts["grams"].tobytes().decode().split("\n")
+        return Lesson(dict(zip(grams, weights[1:], strict=True)), weights[0])
+    except FileNotFoundError:
+        pass
+    except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile):
+        logger.exception("%s cannot be read: what concerns the user is learnt anew", kept.name)
+    lesson = lesson_of(*example_messages())
+    try:
+        _keep(lesson, kept)
+    except OSError:  # the packages are somebody else's, or there is no room
+        logger.info("%s cannot be kept: each process learns it anew", kept.name)
+    return lesson
+
+
+def _keep(lesson: Lesson, path: Path) -> None:
+    written = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        with written.open("wb") as file:
+            np.savez(
+                file,
+                weights=np.array([lesson.offset, *lesson.weights.values()]),
+                grams=np.frombuffer("\n".join(lesson.weights).encode(), dtype=np.uint8),
+            )
+        written.replace(path)
+    finally:
+        written.unlink(missing_ok=True)
+
+
+def _kept_file() -> Path:
+    """Named by what is learnt from and how."""
+    sums = 0
+    for path in (Path(__file__), *sorted(FOLDER.glob("*.json"))):
+        sums = zlib.crc32(path.read_bytes(), sums)
+    return Path(sys.prefix) / f"izzy-concern-{sums:08x}.npz"
+
+
+def lesson_of(texts: Sequence[str], personal: Sequence[bool]) -> Lesson:
+    """The lesson of some messages, of which it is said whether they are personal."""
+    wanted = np.where(personal, 1.0, -1.0)
+    offset = float(wanted.mean())
+    grams = [_grams(text) for text in texts]
+    times = Counter(gram for each in grams for gram in each)
+    places = {gram: place for place, gram in enumerate(g for g, n in times.items() if n >= OFTEN)}
+    known = [[places[gram] for gram in each if gram in places] for each in grams]
+    columns = np.array([place for each in known for place in each])
+    sizes = [len(each) for each in known]
+    rows = np.repeat(np.arange(len(grams)), sizes)
+    values = np.repeat([1 / math.sqrt(len(each)) for each in grams], sizes)
+    weights = np.zeros(len(places))
+    sums = np.bincount(columns, values * (wanted - offset)[rows], len(places))
+    left = np.asarray(sums, dtype=np.float64)
+    step, size = left.copy(), float(left @ left)
+    for _ in range(STEPS):  # conjugate gradients: the matrix itself would have millions of cells
+        along = np.bincount(rows, values * step[columns], len(grams))
+        bent = np.bincount(columns, values * along[rows], len(places)) + RIDGE * step
+        far = size / float(step @ bent)
+        weights += far * step
+        left = left - far * bent
+        before, size = size, float(left @ left)
+        if size < 1e-8:
+            break
+        step = left + size / before * step
+    return Lesson(dict(zip(places, weights.tolist(), strict=True)), offset)
+
+
+def _grams(text: str) -> list[str]:
+    """The distinct words of a text and pairs of neighbours, its ends among them, its marks, and about how long it is.
+
+    All numbers are alike.
+    """
+    words = ["0" if word.isdigit() else word for word in split_words(text)[:MAX_WORDS]]
+    ends = ["^", *words, "$"]
+    pairs = (f"{one} {two}" for one, two in pairwise(ends))
+    marks = (mark for mark in MARKS if mark in text)
+    return list(dict.fromkeys([*words, *pairs, *marks, f"# {len(words).bit_length()}"]))
+
+
+def encoder_lesson(vectors: Matrix, personal: Sequence[bool]) -> Vector:
+    """The lesson of an encoder's vectors of messages: weights and offset, (dimension + 1,)."""
+    wanted = np.where(personal, 1.0, -1.0)
+    rows = vectors.astype(np.float64)
+    middle, offset = rows.mean(axis=0), float(wanted.mean())
+    rows = rows - middle
+    weights = np.linalg.solve(
+        rows.T @ rows + ENCODER_RIDGE * np.eye(rows.shape[1]), rows.T @ (wanted - offset)
+    )
+    return np.append(weights, offset - middle @ weights).astype(np.float32)
+
+
+def encoder_concern(lesson: Vector | None, message: Vector) -> float | None:
+    """`Lesson.concern` by an encoder's vector of a message; None where the lesson has not been learnt, or not in its dimension."""
+    if lesson is None or len(lesson) != len(message) + 1:
+        return None
+    return float(lesson[:-1] @ message + lesson[-1])
