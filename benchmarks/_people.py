@@ -23,7 +23,7 @@ from benchmarks._scratch import make_user
 
 FOLDER = Path(__file__).parent / "people"
 TUNED = ("tuning", "held_back", "unseen")
-ASKED = ("fourth", "fifth")  # once each, and nothing fitted to them
+ASKED = ("fourth", "fifth", "sixth")  # once each, and nothing fitted to them
 KINDS = ("direct", "paraphrased", "oblique", "follow-up", "idle")
 
 
