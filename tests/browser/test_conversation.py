@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, StorageState, expect
+from playwright.sync_api import Page, Route, StorageState, expect
 
 from tests.browser.chat import Chat
 from tests.browser.conftest import OWNER, PASSWORD, Watch
@@ -258,6 +258,30 @@ def test_what_a_tool_saved_can_be_corrected_in_its_card_and_what_it_deleted_brou
     expect(deleted.get_by_role("button", name="Edit this memory")).to_be_visible()
     expect(deleted.locator(".memory-card")).to_contain_text("number 21")
     assert [one["id"] for one in rest(page, "GET", "/memories/")["results"]] == [note["id"]]
+
+
+def test_a_menu_that_is_open_stays_when_the_list_comes_anew(
+    server: Server, open_page: Callable[..., Page], someone: StorageState
+) -> None:
+    page = open_page(server.url, state=someone)
+    Chat(page).say("remember that the boiler was serviced in May")
+    rows, menu = page.locator(".conversation"), page.locator(".menu:popover-open")
+    expect(rows).to_have_count(1)
+    held: list[Route] = []
+    lists = re.compile(r"/conversations/\?q=")
+    page.route(lists, lambda route: held.append(route))
+    page.get_by_role("searchbox", name="Search conversations").fill("oboe")
+    eventually(lambda: page.evaluate("1") and held)
+    page.evaluate("addEventListener('htmx:before:swap', () => (window.came = true))")
+    rows.first.get_by_role("button").first.click()
+    expect(menu).to_be_visible()
+    held[0].continue_()
+    eventually(lambda: page.evaluate("window.came ?? false"))
+    page.unroute(lists)
+    expect(menu).to_be_visible()
+    expect(rows).to_have_count(1)
+    page.keyboard.press("Escape")
+    expect(rows).to_have_count(0)
 
 
 def test_conversations_are_found_renamed_and_deleted_in_the_sidebar(

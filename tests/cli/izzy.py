@@ -113,6 +113,10 @@ class Izzy:
             terminal.close()
 
 
+AGAIN = 2.0
+"""Seconds after which one presses a key again that nothing came of."""
+
+
 class Streams:
     """Standard input, output and error as a process has them in pipes."""
 
@@ -158,6 +162,17 @@ class Terminal:
 
     def interrupt(self) -> None:
         self.type("\x03")
+
+    def interrupt_until(self, what: str) -> None:
+        """Press Ctrl-C, again after a while, until this stands there: Python does not notice one that comes just as it has read a
+        key, before the next."""
+        deadline = time.monotonic() + PATIENCE
+        while self.text.find(what, self.seen) < 0:
+            assert time.monotonic() < deadline, f"{what!r} never came:\n{self.text}"
+            self.interrupt()
+            if select.select([self.master], [], [], AGAIN)[0]:
+                self._read(deadline)
+        self.expect(what)
 
     def end(self) -> int:
         """Wait until the command has ended; its exit code."""

@@ -13,6 +13,7 @@ let baseTitle = document.title;
 let stamp = null; // of the list as it is drawn
 let heard = null; // of the list as it was told of
 let timer = null;
+let late = false; // the list came anew while something of it was open, and was not drawn
 
 /** The page's title; what is asked stands before it. */
 export function setTitle(title) {
@@ -26,6 +27,11 @@ export function startNews() {
   document.addEventListener("izzy:answered", look);
   // Deleted here, or brought back: the rest of the page hears of it as it does of what happens elsewhere.
   document.addEventListener("htmx:after:swap", ({ detail }) => detail.ctx?.target?.matches?.("[data-conversation-row]") && look());
+  document.addEventListener("htmx:before:swap", (event) => {
+    if (event.detail.ctx.target?.id !== "conversations" || !hasOpen()) return;
+    event.preventDefault(); // a menu or a title would be gone under the reader's hand
+    late = true;
+  });
   setInterval(tick, 1000);
   look();
 }
@@ -60,15 +66,21 @@ export async function relist() {
   await window.htmx?.ajax("GET", `${location.pathname}?${asked}`, { target: "#conversation-page", swap: "innerMorph" });
 }
 
+/** Whether the reader has opened a menu in the list, or is renaming something. */
+function hasOpen() {
+  return document.querySelector("#conversations :is(form, :popover-open)") !== null;
+}
+
 /** The list as the server has it now, as far as it was open. False where the reader is in the middle of something in it. */
 async function reloadSidebar() {
   const list = document.getElementById("conversations");
-  if (list.querySelector("form, :popover-open, .conversation-deleted") || document.querySelector("dialog[open]")) return false;
+  if (hasOpen() || list.querySelector(".conversation-deleted") || document.querySelector("dialog[open]")) return false;
   const query = document.getElementById("conversation-search").value;
   const pages = Math.max(1, Math.ceil(list.querySelectorAll("[data-conversation-row]").length / ROWS_PER_PAGE));
   const asked = new URLSearchParams(query ? { q: query } : { page: pages, whole: "" });
+  late = false;
   await window.htmx?.ajax("GET", `${list.dataset.url}?${asked}`, { target: "#conversations", swap: "innerMorph" });
-  return true;
+  return !late;
 }
 
 function draw() {
@@ -92,8 +104,9 @@ function showTitle() {
   document.title = asks.length ? `${asks[0].name} asks · ${baseTitle}` : baseTitle;
 }
 
-/** A second has passed: nobody is asked any more when the build goes on. */
+/** A second has passed: nobody is asked any more when the build goes on, and what was open in the list may be closed. */
 function tick() {
+  if (late) reloadSidebar();
   const left = asks.filter(({ until }) => until > performance.now());
   if (left.length < asks.length) {
     asks = left;
