@@ -59,6 +59,8 @@ IDLE_MASS = 2.0
 """An idle message of a person counts like so many others: there are fewer of them."""
 NOBODY_MASS = 0.47
 """The messages that concern nobody count together like so much of the people's."""
+NOBODYS = 1000
+"""About so many of them are asked, in each language."""
 THRESHOLDS = tuple(round(-2 + 0.1 * step, 1) for step in range(26))
 OTHERS = ("de", "es", "fr")
 
@@ -139,6 +141,7 @@ def _choices(given: bool, languages: Sequence[str]) -> list[Choice]:
                 own = set(example_messages(language)[0])
                 places = [place for place, person in enumerate(known) if person.language == language]
                 each = [text for text in rest if text in own and text.casefold() not in told]
+                each = each[:: max(1, len(each) * FOLDS // NOBODYS)]
                 for number, text in enumerate(each):
                     place = places[number % len(places)]
                     said = Said("nobody", (text,), frozenset(), frozenset())
