@@ -12,6 +12,7 @@ are disturbed and 0.3 wrong notes come up a message: by rule's occasions for Eng
 unit above that, since a blind set was disturbed too often), and the three languages and both kinds of occasions together.
 """
 
+import zlib
 from argparse import ArgumentParser
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
@@ -129,14 +130,13 @@ def _choices(given: bool, languages: Sequence[str]) -> list[Choice]:
         for person, holder in zip(known, holders, strict=True):
             concern = _concern_without({said.talk[-1] for said in person.messages})
             found += [_choice(person, holder, said, concern) for said in person.messages]
-        texts, personal = example_messages()
-        for fold in range(FOLDS):
-            rest = [
-                text
-                for text, own in zip(texts[fold::FOLDS], personal[fold::FOLDS], strict=True)
-                if not own
-            ]
-            concern = _concern_without(texts[fold::FOLDS])
+        folds: dict[int, list[str]] = {}
+        for text in example_messages()[0]:
+            folds.setdefault(zlib.crc32(text.encode()) % FOLDS, []).append(text)
+        idle = {text for text, own in zip(*example_messages(), strict=True) if not own}
+        for fold in folds.values():
+            concern = _concern_without(fold)
+            rest = [text for text in fold if text in idle]
             for language in languages:
                 own = set(example_messages(language)[0])
                 places = [place for place, person in enumerate(known) if person.language == language]

@@ -16,8 +16,9 @@ from apps.core.jobs.leases import LEASE, RELEASED, Leased
 from . import Check, Finding, row_name
 from .rows import owner_field
 
-FORGOTTEN = timedelta(minutes=10)
-"""A process that is at work extends its lease every few seconds; a sweep clears ended ones away."""
+OVER, FORGOTTEN = timedelta(minutes=1), timedelta(minutes=10)
+"""A process that is at work extends its lease every few seconds. A sweep clears away those that are over; it comes every five
+minutes, so that one which is there much longer was forgotten."""
 AHEAD = 4 * LEASE
 
 
@@ -63,7 +64,7 @@ def leases_find(user_id: UUID | None) -> Iterator[Finding]:
         rows = model._base_manager.filter(**({owner: user_id} if user_id else {})).exclude(runner="")
         rows = rows.annotate(ahead=Case(When(_ahead(), then=True), default=False))
         columns = ["pk", "ahead", *([owner] if owner else [])]
-        stale = rows.filter(forgotten() | _ahead()).order_by().values_list(*columns)
+        stale = rows.filter(over() | _ahead()).order_by().values_list(*columns)
         for key, ahead, *whose in stale.iterator():
             yield Finding(
                 about=row_name(model, key),
@@ -76,8 +77,8 @@ def leases_find(user_id: UUID | None) -> Iterator[Finding]:
             )
 
 
-def forgotten() -> Q:
-    return Q(lease_until__lt=Now() - FORGOTTEN) | Q(lease_until=None)
+def over(since: timedelta = FORGOTTEN) -> Q:
+    return Q(lease_until__lt=Now() - since) | Q(lease_until=None)
 
 
 def _ahead() -> Q:
@@ -88,15 +89,15 @@ def leases_fix(findings: Sequence[Finding]) -> None:
     for finding in findings:
         model, key = finding.subject
         # Under the same condition: it may have been taken meanwhile.
-        model._base_manager.filter(forgotten() | _ahead(), pk=key).exclude(runner="").update(**RELEASED)
+        model._base_manager.filter(over() | _ahead(), pk=key).exclude(runner="").update(**RELEASED)
 
 
 def leases_clear() -> None:
     """Sweep: gives back the leases of processes that died. Everybody counts them as free long since."""
     for model in leased_models():
-        gone = model._base_manager.filter(forgotten()).exclude(runner="").order_by()
+        gone = model._base_manager.filter(over(OVER)).exclude(runner="").order_by()
         for key in list(gone.values_list("pk", flat=True)):
-            model._base_manager.filter(forgotten(), pk=key).exclude(runner="").update(**RELEASED)
+            model._base_manager.filter(over(OVER), pk=key).exclude(runner="").update(**RELEASED)
 
 
 FILE = Check("The database file is whole", file_find, file_fix, order=10)

@@ -31,8 +31,8 @@ class Weights:
     threshold: float
 
 
-STATIC = Weights((0.45, 7.4, 0.4, 1.8, 0.0, 0.0), (2.9, -2.3, -5.75, 0.0), -0.6)
-SIMILAR = Weights((0.9, 6.5, 0.75, 2.9, 0.0, 0.0), (2.5, -3.8, -6.5, 0.0), -0.5)
+STATIC = Weights((0.45, 7.6, 0.35, 1.8, 0.0, 0.0), (2.6, -1.6, -5.15, 0.0), -0.6)
+SIMILAR = Weights((0.8, 6.5, 0.7, 3.45, 0.0, 0.0), (1.6, -3.0, -5.25, 0.0), -0.7)
 ENCODER = Weights((0.0, 3.75, 0.0, 1.8, 1.3, 0.75), (1.9, -2.9, -4.85, -2.65), -1.0)
 RIVALRY = 1.5
 """How much a better one weighs against a document, beside nothing at all."""

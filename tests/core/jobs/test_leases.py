@@ -17,6 +17,7 @@ from apps.capabilities.models import Execution
 from apps.chat.conversations.services import conversation_create
 from apps.chat.models import Conversation
 from apps.core.db.pool import in_db
+from apps.core.integrity.machine import leases_clear, leases_find
 from apps.core.jobs import leases
 from apps.core.jobs.leases import LEASE, PROCESS, Leased, LeaseLost
 from apps.memory.models import CaptureLease
@@ -195,3 +196,16 @@ async def test_a_busy_database_is_asked_again(alice: User, monkeypatch: pytest.M
 
 def test_this_process_has_a_name_that_fits() -> None:
     assert 0 < len(PROCESS) <= 64
+
+
+@pytest.mark.parametrize(("minutes", "kept"), [(0.5, True), (2, False), (60, False)])
+def test_the_sweep_gives_back_what_a_dead_process_held_long_before_that_counts_as_a_fault(
+    row: Kind, minutes: float, kept: bool
+) -> None:
+    model, key = row
+    rows = model._base_manager.filter(pk=key)
+    rows.update(runner="gone-1-ab", lease_until=timezone.now() - timedelta(minutes=minutes))
+    assert bool(list(leases_find(None))) is (minutes > 10)
+    leases_clear()
+    assert rows.filter(runner="gone-1-ab").exists() is kept
+    assert not list(leases_find(None))
