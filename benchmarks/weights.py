@@ -8,8 +8,8 @@ that knew nothing of what this person said. Notes have the occasions made by rul
 English has weights of its own, German, Spanish and French others in common; with `--encoder` there is an encoder beside the
 bundled vectors, and English alone is asked. The weights in use stand in `apps/search/proactive/odds.py`: those of the rows
 "nobody left out", rounded, with the lowest threshold at which, by those fitted without the person, at most 5 % of idle messages
-are disturbed and 0.3 wrong notes come up a message: by rule's occasions for English, a model's beside an encoder (there half a
-unit above that, since a blind set was disturbed too often), and the three languages and both kinds of occasions together.
+are disturbed and 0.3 wrong notes come up a message: by rule's occasions for English, a model's beside an encoder, and the three
+languages and both kinds of occasions together.
 """
 
 import zlib

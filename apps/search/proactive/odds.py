@@ -33,7 +33,7 @@ class Weights:
 
 STATIC = Weights((0.45, 7.6, 0.35, 1.8, 0.0, 0.0), (2.6, -1.6, -5.15, 0.0), -0.6)
 SIMILAR = Weights((0.8, 6.5, 0.7, 3.45, 0.0, 0.0), (1.6, -3.0, -5.25, 0.0), -0.7)
-ENCODER = Weights((0.0, 3.75, 0.0, 1.8, 1.3, 0.75), (1.9, -2.9, -4.85, -2.65), -1.0)
+ENCODER = Weights((0.0, 3.15, 0.0, 1.8, 1.35, 0.8), (0.95, -2.65, -3.25, -2.9), -1.0)
 RIVALRY = 1.5
 """How much a better one weighs against a document, beside nothing at all."""
 STEEPNESS = 2.0
