@@ -11,6 +11,7 @@ from django.db.models.functions import Now
 
 from apps.core.db.soundness import Damage, damages, index_rebuild
 from apps.core.db.troubles import DAMAGED, explain
+from apps.core.db.writing import claim
 from apps.core.jobs.leases import LEASE, RELEASED, Leased
 
 from . import Check, Finding, row_name
@@ -88,8 +89,8 @@ def _ahead() -> Q:
 def leases_fix(findings: Sequence[Finding]) -> None:
     for finding in findings:
         model, key = finding.subject
-        # Under the same condition: it may have been taken meanwhile.
-        model._base_manager.filter(over() | _ahead(), pk=key).exclude(runner="").update(**RELEASED)
+        with claim():  # under the same condition: it may have been taken meanwhile
+            model._base_manager.filter(over() | _ahead(), pk=key).exclude(runner="").update(**RELEASED)
 
 
 def leases_clear() -> None:
@@ -97,7 +98,8 @@ def leases_clear() -> None:
     for model in leased_models():
         gone = model._base_manager.filter(over(OVER)).exclude(runner="").order_by()
         for key in list(gone.values_list("pk", flat=True)):
-            model._base_manager.filter(over(OVER), pk=key).exclude(runner="").update(**RELEASED)
+            with claim():  # as above
+                model._base_manager.filter(over(OVER), pk=key).exclude(runner="").update(**RELEASED)
 
 
 FILE = Check("The database file is whole", file_find, file_fix, order=10)
