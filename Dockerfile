@@ -24,7 +24,7 @@ COPY templates /izzy/templates
 COPY docs /izzy/docs
 WORKDIR /izzy
 RUN .venv/bin/python -m compileall -q apps izzysite .venv/lib \
-    && .venv/bin/python -c "from apps.search.proactive.word_table import keep_table; keep_table(); from apps.search.proactive.concern import whole_lesson; whole_lesson()"
+    && .venv/bin/python -m apps.search.proactive
 
 FROM python:3.11-slim-bookworm
 # hadolint ignore=DL3008

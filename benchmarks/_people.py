@@ -2,8 +2,8 @@
 
 The people stand in `people/`, in sets. Three were written apart, without sight of the program or of each other, and serve for
 tuning, where a person that is judged is left out; the third was asked once, as `unseen`, before it did. Nothing is fitted to the
-other two. The fourth was asked once, and its writer knew the program and the other sets; the fifth counts: it was written after the
-last fit, by somebody who was told what such a set is and had seen nothing else, and is asked once. The occasions beside all but the
+other three. The fourth was asked once, and its writer knew the program and the other sets; those of the fifth and the sixth were told what
+such a set is and had seen nothing else. The fifth was asked after each of two fits; the sixth counts. The occasions beside all but the
 fourth are what a model gave, one note at a time, to a prompt that asks what `apps/memory/prompts/occasions.md` asks, in other words; it
 saw no message. Those of the fourth were written note by note, before its messages.
 """
@@ -23,7 +23,7 @@ from benchmarks._scratch import make_user
 
 FOLDER = Path(__file__).parent / "people"
 TUNED = ("tuning", "held_back", "unseen")
-ASKED = ("fourth", "fifth", "sixth")  # once each, and nothing fitted to them
+ASKED = ("fourth", "fifth", "sixth")  # after a fit, and nothing fitted to them
 KINDS = ("direct", "paraphrased", "oblique", "follow-up", "idle")
 
 

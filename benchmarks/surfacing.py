@@ -2,8 +2,7 @@
 
 The people, their notes, messages and labels are those of `people/` (see `_people.py`). Three sets serve for tuning, and what they
 say teaches concern, so that here they show a fit (`weights` leaves each person out); the figures that count are those of the
-fifth. A talk is replayed message by message: what came up before counts, and is not
-brought up again.
+sixth. A talk is replayed message by message: what came up before counts, and is not brought up again.
 
 Asked with what Izzy says by rule of when a note matters, as without any model; with the occasions that a model gave; and, with
 `--encoder`, also with an encoder beside the bundled vectors. The baseline is the plain rule: the score that search gives, times
@@ -216,7 +215,7 @@ def _judge(
     tallies: dict[str, Tally],
     others: dict[str, dict[str, Tally]],
 ) -> None:
-    """Whether a set meets the aims; only what is said of the fourth and fifth is no fit."""
+    """Whether a set meets the aims; only what is said of the fourth to sixth is no fit."""
     aims = report.aims
     for kind, least in least_of.items():
         met = tallies[kind].recall >= least

@@ -59,11 +59,7 @@ def set_up(arguments: list[str]) -> None:
     make_venv(VENV)
     install_packages()
     # What takes half a second to make is made once, not by each process; without it they do.
-    keep = (
-        "from apps.search.proactive.word_table import keep_table; keep_table(); "
-        "from apps.search.proactive.concern import whole_lesson; whole_lesson()"
-    )
-    subprocess.run([python_of(VENV), "-c", keep], check=False)
+    subprocess.run([python_of(VENV), "-m", "apps.search.proactive"], check=False)
     install_system_packages(RUN_PACKAGES, "tools cannot be run or built until they are")
     STAMP.write_text(wanted)
 

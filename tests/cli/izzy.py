@@ -113,10 +113,6 @@ class Izzy:
             terminal.close()
 
 
-AGAIN = 2.0
-"""Seconds after which one presses a key again that nothing came of."""
-
-
 class Streams:
     """Standard input, output and error as a process has them in pipes."""
 
@@ -131,6 +127,10 @@ class Streams:
             yield
         for text in (given, out, err):
             text.detach()  # or it closes the stream
+
+
+AGAIN = 2.0
+"""Seconds after which one presses a key again that nothing came of."""
 
 
 class Terminal:

@@ -4,14 +4,12 @@ Most of what people say to an assistant has nothing to do with what it knows of 
 capital of a country. They say it in other words than what concerns their own lives ("what should I…", "book us…", "when is
 Anna's…"). Some thousands of messages of both kinds (`messages/*.json`, a file a language), written for this or for the invented
 people of `benchmarks/people/`, teach single words and pairs of neighbours how much they tell: ridge regression on +1 and -1. What
-was learnt is kept beside the packages, for it takes half a second. In a language without such a file all messages are alike.
+was learnt is kept beside the packages, for it takes a second. In a language without such a file all messages are alike.
 """
 
 import json
 import logging
 import math
-import os
-import sys
 import zipfile
 import zlib
 from collections import Counter
@@ -24,6 +22,8 @@ from pathlib import Path
 import numpy as np
 
 from apps.search.embedders.base import Matrix, Vector
+from apps.search.proactive.kept import keep, kept_file
+from apps.search.text import analysis
 from apps.search.text.analysis import split_words
 
 logger = logging.getLogger(__name__)
@@ -34,10 +34,10 @@ MAX_WORDS = 40
 MARKS = '?":=!%'
 RIDGE = 0.3
 OFTEN = 2
-"""So many messages have what is learnt: a word of one tells little, and there are three times as many of those."""
+"""Messages that must have a word before it is learnt; three times as many words stand in one alone."""
 ENCODER_RIDGE = 1.0
 ENCODER_EXAMPLES = 4000
-"""So many messages, spread over all, teach an encoder's vectors: each costs it as much as a note."""
+"""Messages, spread over all, that an encoder's vectors learn from: each costs it as much as a note."""
 STEPS = 60
 """Steps of conjugate gradients at most; 30 do."""
 
@@ -85,33 +85,20 @@ def whole_lesson() -> Lesson:
     except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile):
         logger.exception("%s cannot be read: what concerns the user is learnt anew", kept.name)
     lesson = lesson_of(*example_messages())
+    values = np.array([lesson.offset, *lesson.weights.values()])
+    grams = np.frombuffer("\n".join(lesson.weights).encode(), dtype=np.uint8)
     try:
-        _keep(lesson, kept)
-    except OSError:  # the packages are somebody else's, or there is no room
+        keep(kept, lambda file: np.savez(file, weights=values, grams=grams))
+    except OSError:
         logger.info("%s cannot be kept: each process learns it anew", kept.name)
     return lesson
 
 
-def _keep(lesson: Lesson, path: Path) -> None:
-    written = path.with_name(f"{path.name}.{os.getpid()}")
-    try:
-        with written.open("wb") as file:
-            np.savez(
-                file,
-                weights=np.array([lesson.offset, *lesson.weights.values()]),
-                grams=np.frombuffer("\n".join(lesson.weights).encode(), dtype=np.uint8),
-            )
-        written.replace(path)
-    finally:
-        written.unlink(missing_ok=True)
-
-
 def _kept_file() -> Path:
-    """Named by what is learnt from and how."""
     sums = 0
-    for path in (Path(__file__), *sorted(FOLDER.glob("*.json"))):
+    for path in (Path(__file__), Path(analysis.__file__), *sorted(FOLDER.glob("*.json"))):
         sums = zlib.crc32(path.read_bytes(), sums)
-    return Path(sys.prefix) / f"izzy-concern-{sums:08x}.npz"
+    return kept_file(f"concern-{sums:08x}.npz")
 
 
 def lesson_of(texts: Sequence[str], personal: Sequence[bool]) -> Lesson:

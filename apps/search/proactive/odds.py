@@ -66,4 +66,6 @@ def scores_of(seen: Observed) -> NDArray[np.float64]:
     ahead = np.exp(np.clip(best - nothing, -30, 30)) - np.exp(np.clip(total - nothing, -30, 30))
     odds = total - nothing - np.log1p(RIVALRY * ahead)
     above = STEEPNESS * (odds - seen.weights.threshold)
-    return np.asarray(1 / (1 + np.exp(math.log(1 / ABOUT - 1) - above)))
+    scores = 1 / (1 + np.exp(math.log(1 / ABOUT - 1) - above))
+    # However much the message concerns the user: what no evidence speaks for does not come up.
+    return np.where((seen.evidence > 0).any(axis=1), scores, 0.0)

@@ -7,8 +7,6 @@ the text that is nearest, so that a physician is a doctor. What is known of word
 
 import json
 import logging
-import os
-import sys
 import zipfile
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -20,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from apps.search.embedders.base import Matrix, unit_rows
+from apps.search.proactive.kept import keep, kept_file
 from apps.search.text.analysis import split_words, stop_words
 
 logger = logging.getLogger(__name__)
@@ -123,16 +122,12 @@ def keep_table() -> None:
     with zipfile.ZipFile(path) as packed:
         vectors = _shortened(packed, Tokenizer.from_buffer(packed.read("tokenizer.json")))
         kept = _kept_file(packed)
-    written = kept.with_name(f"{kept.name}.{os.getpid()}")
-    with written.open("wb") as file:
-        np.save(file, vectors)
-    written.replace(kept)
+    keep(kept, lambda file: np.save(file, vectors))
 
 
 def _kept_file(packed: zipfile.ZipFile) -> Path:
-    """Named by what the vectors are made of and how, so that another package or rule finds none."""
     made = f"{packed.getinfo(WEIGHTS).CRC:08x}-{DIMENSION}-{SHORTEST}-{SIGNIFICANT}"
-    return Path(sys.prefix) / f"izzy-words-{made}.npy"
+    return kept_file(f"words-{made}.npy")
 
 
 def _shortened(packed: zipfile.ZipFile, tokenizer: Any) -> NDArray[np.int8]:
