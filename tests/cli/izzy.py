@@ -22,7 +22,7 @@ from typing import Any, Self
 from unittest.mock import patch
 
 from izzy_cli.__main__ import main
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, eventually
 
 STYLE = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 
@@ -129,10 +129,6 @@ class Streams:
             text.detach()  # or it closes the stream
 
 
-AGAIN = 2.0
-"""Seconds after which one presses a key again that nothing came of."""
-
-
 class Terminal:
     """The other end of a terminal: what the command wrote, and a keyboard."""
 
@@ -163,16 +159,14 @@ class Terminal:
     def interrupt(self) -> None:
         self.type("\x03")
 
-    def interrupt_until(self, what: str) -> None:
-        """Press Ctrl-C, again after a while, until this stands there: Python does not notice one that comes just as it has read a
-        key, before the next."""
-        deadline = time.monotonic() + PATIENCE
-        while self.text.find(what, self.seen) < 0:
-            assert time.monotonic() < deadline, f"{what!r} never came:\n{self.text}"
-            self.interrupt()
-            if select.select([self.master], [], [], AGAIN)[0]:
-                self._read(deadline)
-        self.expect(what)
+    def interrupt_at_prompt(self) -> None:
+        """Press Ctrl-C when it waits for a key: Python does not notice one that comes just as it has read a key."""
+        eventually(lambda: self._state() == "S", lambda: f"it never waited:\n{self.text}")
+        self.interrupt()
+
+    def _state(self) -> str:
+        """The kernel's letter: S while it sleeps until something comes."""
+        return Path(f"/proc/{self.process}/stat").read_text().rpartition(")")[2].split()[0]
 
     def end(self) -> int:
         """Wait until the command has ended; its exit code."""

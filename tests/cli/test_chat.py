@@ -139,7 +139,8 @@ def test_line_by_line_the_conversation_goes_on_until_control_d(izzy: Izzy) -> No
         terminal.expect("you> ")
         terminal.type("half a line")
         terminal.expect("half a line")
-        terminal.interrupt_until("you> ")
+        terminal.interrupt_at_prompt()
+        terminal.expect("you> ")
         terminal.type("\x04")
         assert terminal.end() == 0
     assert len(log(izzy)) == 2

@@ -1,4 +1,4 @@
-"""What takes a while to make is made once and kept beside the packages, not made by each process."""
+"""Files that take a while to make, made once and kept beside the packages instead of by each process."""
 
 import os
 import sys
