@@ -159,6 +159,7 @@ LOGIN_URL = "accounts:sign_in"
 LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "accounts:sign_in"
 
+SESSION_ENGINE = "apps.accounts.sessions"
 SESSION_COOKIE_NAME = "izzy_session"
 SESSION_COOKIE_AGE = int(timedelta(days=30).total_seconds())
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = TLS

@@ -11,16 +11,19 @@ import secrets
 from datetime import timedelta
 from ipaddress import IPv4Address, IPv6Network, ip_address
 from typing import Any
+from uuid import UUID
 
 from django.conf import settings
 from django.contrib.auth.backends import ModelBackend
 from django.core import signing
 from django.db import transaction
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare, salted_hmac
 
 from apps.accounts.models import SignInAttempt, User
+from apps.core.db.prepared import prepared
 from apps.core.db.writing import lock_for_all
 from apps.core.errors import Throttled
 from apps.core.http.clients import client_ip
@@ -45,6 +48,14 @@ class ThrottledBackend(ModelBackend):
         if user is not None:
             attempt_succeeded(name=username, address=address, browser=browser)
         return user
+
+    def get_user(self, user_id: UUID) -> User | None:
+        return _signed_in.first(user_id)
+
+
+@prepared
+def _signed_in(user_id: UUID) -> QuerySet[User]:
+    return User.objects.filter(pk=user_id, is_active=True)
 
 
 WINDOW = timedelta(minutes=15)

@@ -1,5 +1,6 @@
 """Choices of the forms, and checks of preferences."""
 
+from functools import cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from django.core.exceptions import ValidationError
@@ -80,6 +81,7 @@ PUT_AWAY = {"first-steps": None, "passages": 1}
 """Notices that a person can put away, and after how many days each comes back (None: when it is asked for)."""
 
 
+@cache
 def time_zones() -> list[tuple[str, str]]:
     names = sorted(name for name in available_timezones() if "/" in name and not name.startswith("Etc/"))
     return [(name, name.replace("_", " ")) for name in ["UTC", *names]]

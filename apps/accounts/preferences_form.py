@@ -3,6 +3,9 @@
 from typing import Any
 
 from django import forms
+from django.forms.utils import flatatt
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
 
 from apps.accounts.choices import (
     APPROVALS,
@@ -41,6 +44,21 @@ SECTIONS = (
 """The preferences as the page groups them: title, what it is about, names of the fields."""
 
 
+class LongSelect(forms.Select):
+    """Django renders each option with a template of its own: 600 take most of a page's time."""
+
+    def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
+        options = [
+            (option["value"], flatatt(option["attrs"]), option["label"])
+            for option in self.options(name, [str(value)])
+        ]
+        return format_html(
+            "<select{}>{}</select>",
+            flatatt(self.build_attrs(self.attrs, {"name": name, **(attrs or {})})),
+            format_html_join("\n", '<option value="{}"{}>{}</option>', options),
+        )
+
+
 class PreferencesForm(ModelForm):
     display_name = forms.CharField(
         label="What should Izzy call you?",
@@ -55,7 +73,7 @@ class PreferencesForm(ModelForm):
         widget=forms.Textarea(attrs={"rows": 4}),
         help_text="How Izzy should answer you: tone, length, what to keep in mind.",
     )
-    time_zone = forms.ChoiceField(label="Time zone", choices=time_zones)
+    time_zone = forms.ChoiceField(label="Time zone", choices=time_zones, widget=LongSelect)
     language = forms.ChoiceField(
         label="Language of your memories",
         choices=LANGUAGES,

@@ -39,11 +39,15 @@ def _language(user_id: UUID) -> QuerySet[Preferences, str]:
 
 def user_time_zone(user_id: UUID) -> ZoneInfo:
     """The user's time zone; UTC where none was chosen, or where this machine no longer knows it."""
-    name = Preferences.objects.filter(user_id=user_id).values_list("time_zone", flat=True).first()
     try:
-        return ZoneInfo(name or "UTC")
+        return ZoneInfo(_time_zone.first(user_id) or "UTC")
     except (ZoneInfoNotFoundError, ValueError):
         return ZoneInfo("UTC")
+
+
+@prepared
+def _time_zone(user_id: UUID) -> QuerySet[Preferences, str]:
+    return Preferences.objects.filter(user_id=user_id).values_list("time_zone", flat=True)
 
 
 def is_put_away(preferences: Preferences, name: str) -> bool:
