@@ -3,6 +3,7 @@
 import json
 import tempfile
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -54,16 +55,23 @@ NUMBERS = st.one_of(
 )
 
 
-def values(words: list[str]) -> st.SearchStrategy[Any]:
-    texts = st.one_of(st.sampled_from(words), st.sampled_from(ODD), st.text(max_size=12))
+@cache
+def values(words: str) -> st.SearchStrategy[Any]:
+    """Made once: making one takes longer than drawing from it."""
+    named = st.sampled_from(words.split())
+    texts = st.one_of(named, st.sampled_from(ODD), st.text(max_size=12))
     plain = st.one_of(st.none(), st.booleans(), NUMBERS, texts)
     return st.recursive(
         plain,
-        lambda inner: st.one_of(
-            st.lists(inner, max_size=4), st.dictionaries(st.sampled_from(words), inner, max_size=6)
-        ),
+        lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(named, inner, max_size=6)),
         max_leaves=25,
     )
+
+
+@cache
+def entries_of(name: str) -> st.SearchStrategy[list[dict[str, Any]]]:
+    keys = st.sampled_from(WORDS[name].split())
+    return st.lists(st.dictionaries(keys, values(WORDS[name]), max_size=7), min_size=1, max_size=3)
 
 
 def attempt(name: str, upload: Upload) -> None:
@@ -79,12 +87,7 @@ def attempt(name: str, upload: Upload) -> None:
 @settings(deadline=None, max_examples=50)
 @given(data=st.data())
 def test_it_survives_json_of_any_shape(name: str, data: st.DataObject) -> None:
-    words = WORDS[name].split()
-    entries = data.draw(
-        st.lists(
-            st.dictionaries(st.sampled_from(words), values(words), max_size=7), min_size=1, max_size=3
-        )
-    )
+    entries = data.draw(entries_of(name))
     shape = data.draw(st.sampled_from(["list", "first", "lines", "string", "cut", "zip"]))
     text = json.dumps(entries if shape in {"list", "zip", "cut"} else entries[0])
     content: object = text
@@ -213,7 +216,7 @@ def test_it_survives_a_real_file_with_odd_values_in_it(name: str, data: st.DataO
             break
         container, key = data.draw(st.sampled_from(found))
         if data.draw(st.booleans()):
-            container[key] = data.draw(values(["text", "user"]))
+            container[key] = data.draw(values("text user"))
         elif isinstance(container, dict):
             del container[key]
     lines = isinstance(content, list) and name in {"mcp-memory", "claude-code"}
