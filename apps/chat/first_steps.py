@@ -140,7 +140,7 @@ def _own(user_id: UUID) -> Iterator[Suggestion]:
         yield Suggestion("See what Izzy knows", (say := f"What do you know about {tag}?"), say=say)
     for capability in capabilities_active(user_id, limit=1):
         name = capability.name.replace("_", " ")
-        url = reverse("capabilities:run", args=[capability.name])
+        url = reverse("capabilities:overview", args=[capability.name])
         yield Suggestion(f"Run {name}", capability.description, url=url)
 
 

@@ -94,6 +94,17 @@ async def test_a_server_that_repeats_the_key_tells_it_to_no_user(
     assert last.message.endswith("no such key: [secret removed]")
 
 
+async def test_a_server_that_gives_no_reason_leaves_no_sentence_open(
+    alice: User, peer: AnthropicServer
+) -> None:
+    peer.add(failure(403, "permission_error", ""))
+    turn = Turn(alice)
+    await turn.run()
+    last = turn.events[-1]
+    assert isinstance(last, TurnFailed)
+    assert last.message.endswith(": no reason given.")
+
+
 async def test_what_was_produced_before_a_cut_can_be_kept(alice: User, peer: AnthropicServer) -> None:
     peer.add(reply("Half an answer", cut_after=4))
     turn = Turn(alice)

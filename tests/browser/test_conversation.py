@@ -240,11 +240,11 @@ def test_what_a_tool_saved_can_be_corrected_in_its_card_and_what_it_deleted_brou
     chat = Chat(page)
     saved = chat.tool("Saved a memory", chat.say("remember that my locker is number 12"))
     saved.get_by_role("button", name="Edit this memory").click()
-    saved.get_by_role("textbox", name="Memory").fill("My locker is number 21.")
+    saved.get_by_role("textbox", name="Memory").fill("The user's locker is number 21.")
     saved.get_by_role("button", name="Save").click()
     expect(saved.locator(".memory-card")).to_contain_text("number 21")
     [note] = rest(page, "GET", "/memories/")["results"]
-    assert note["content"] == "My locker is number 21."
+    assert note["content"] == "The user's locker is number 21."
 
     known = chat.say("remember that my locker is number 21")
     assert chat.tools(known) == ["Known already"]
@@ -253,7 +253,7 @@ def test_what_a_tool_saved_can_be_corrected_in_its_card_and_what_it_deleted_brou
 
     deleted = chat.tool("Forgot a memory", chat.say("forget my locker"))
     assert rest(page, "GET", "/memories/")["results"] == []
-    expect(deleted.locator(".tool-detail")).to_contain_text("number 21")
+    expect(deleted.locator(".tool-detail")).to_have_text("Your locker is number 21.")
     deleted.get_by_role("button", name="Undo").click()
     expect(deleted.get_by_role("button", name="Edit this memory")).to_be_visible()
     expect(deleted.locator(".memory-card")).to_contain_text("number 21")

@@ -111,7 +111,8 @@ def test_a_permission_card_decides_whether_the_tool_runs(
     turn = chat.send("delete the other conversation")
     chat.wait_for(turn, "waiting")
     card = chat.page.get_by_role("region", name="Izzy asks for permission")
-    expect(card).to_contain_text(doomed)
+    look = card.get_by_role("link", name="Look at the conversation")
+    expect(look).to_have_attribute("href", f"/c/{doomed}/")
     card.get_by_role("button", name=button, exact=True).click()
     chat.wait_for(turn, "done")
     assert chat.tools(turn) == [outcome]

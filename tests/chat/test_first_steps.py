@@ -10,6 +10,7 @@ from apps.chat.models import Conversation
 from apps.core.backups import backup_made
 from apps.memory.models import Status
 from apps.memory.notes.creation import memory_create
+from tests.capabilities.making import make
 
 pytestmark = pytest.mark.django_db
 
@@ -61,6 +62,14 @@ def test_suggestions_come_from_what_the_user_has(alice: User, bob: User) -> None
     assert found[0].url == f"/c/{talk.pk}/"
     assert [each.title for each in suggestions(bob.pk)] == nothing
     assert len(found) == 4
+
+
+def test_a_card_leads_to_a_page_that_opens(alice: User, client: Client) -> None:
+    make(alice)
+    Conversation.objects.create(user=alice, title="Hives")
+    client.force_login(alice)
+    pages = [each.url for each in suggestions(alice.pk) if each.url]
+    assert [client.get(page).status_code for page in pages] == [200, 200]
 
 
 def test_what_is_gone_is_suggested_no_more(alice: User, bob: User, client: Client) -> None:

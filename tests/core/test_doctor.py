@@ -1,5 +1,6 @@
 """`manage.py doctor` before anything was set up, and what it says of the address."""
 
+import contextlib
 import os
 import socket
 import subprocess
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from django.conf import settings
+from django.core.management import call_command
 from pytest_django import Settings
 
 from izzysite.management.commands.doctor import check_address
@@ -32,6 +34,17 @@ def test_on_an_empty_database_it_says_what_to_do(tmp_path: Path) -> None:
     assert "manage.py migrate" in done.stdout
     assert "The check itself failed" not in done.stdout
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.django_db
+def test_a_narrow_window_cuts_no_address(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings.IZZY_HOST = "a-host-whose-name-is-longer-than-its-column.invalid"
+    monkeypatch.setenv("COLUMNS", "60")
+    with contextlib.suppress(SystemExit):
+        call_command("doctor")
+    assert "…" not in capsys.readouterr().out.replace("https://…", "")
 
 
 class Site(BaseHTTPRequestHandler):

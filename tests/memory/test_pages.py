@@ -11,6 +11,7 @@ from apps.accounts.models import User
 from apps.core.ids import uuid7
 from apps.memory.models import Memory
 from apps.memory.notes.changes import cycle_advance, memory_archive, memory_delete, memory_update
+from apps.memory.notes.fields import MAX_CONTENT_CHARS
 from apps.memory.notes.selectors import memory_get, note_history
 from tests.memory.conftest import MakeNote, found
 
@@ -179,6 +180,18 @@ def test_a_note_that_is_added_is_kept_for_long_where_nothing_else_is_chosen(brow
     assert select
     assert re.findall(r'value="(\w+)"', select[0])[0] == "long_term"
     assert "selected" not in select[0]
+
+
+def test_a_text_that_is_too_long_is_refused_and_not_cut_off(browser: Client) -> None:
+    form = re.search(r'<textarea name="new-content"[^>]*>', shown(browser))
+    assert form is not None
+    assert "maxlength" not in form[0]
+    long = "x" * (MAX_CONTENT_CHARS + 1)
+    answer = browser.post(reverse("memory:create"), {"new-content": long}, headers=HTMX)
+    assert answer.status_code == 422
+    page = answer.content.decode()
+    assert f"at most {MAX_CONTENT_CHARS} characters" in page
+    assert long in page
 
 
 def test_without_htmx_adding_leads_back_to_the_page(alice: User, browser: Client) -> None:

@@ -92,6 +92,7 @@ def test_editing_before_accepting(alice: User, browser: Client, pending: Memory)
     assert "The user lives in Oslo.</textarea>" in form
     empty = browser.post(url("accept", pending.pk), {"content": " "}, headers=HTMX)
     assert (empty.status_code, fresh(pending).status) == (422, Status.PENDING)
+    assert "Write something to remember." in empty.content.decode()
     browser.post(url("accept", pending.pk), {"content": "I live in\r\nBergen."}, headers=HTMX)
     assert (fresh(pending).content, fresh(pending).trust) == ("I live in\nBergen.", Trust.USER)
 

@@ -72,7 +72,7 @@ def status_error(
     status: int, detail: str, *, model: str, server: str, retry_after: float | None = None
 ) -> ModelError:
     """The error for an HTTP status; `detail` is the endpoint's own message, without keys, `retry_after` in seconds."""
-    detail = detail[:DETAIL_CHARS]
+    detail = detail[:DETAIL_CHARS] or "no reason given."
     if status in (400, 422) and any(words in detail.lower() for words in TOO_LONG):
         status = 413
     code, message = KNOWN.get(status) or (SERVER_ERROR if status >= 500 else REFUSED_REQUEST)

@@ -16,7 +16,7 @@ class OwnForm(ModelForm):
     instructions = forms.CharField(
         label="Instructions",
         required=False,
-        widget=forms.Textarea(attrs={"rows": 5, "dir": "auto", "maxlength": MAX_INSTRUCTIONS}),
+        widget=forms.Textarea(attrs={"rows": 5, "dir": "auto"}),
         help_text=f"What holds here beside your general instructions, up to {MAX_INSTRUCTIONS:,} characters.",
     )
 

@@ -21,6 +21,9 @@ class PlainForm(forms.Form):
         for field in self.fields.values():
             if not isinstance(field.widget, forms.CheckboxInput | forms.CheckboxSelectMultiple):
                 field.widget.attrs.setdefault("class", "input")
+            if isinstance(field.widget, forms.Textarea):
+                # A browser would cut off what is pasted beyond it, and say nothing.
+                field.widget.attrs.pop("maxlength", None)
 
     def clean(self) -> dict[str, Any]:
         given = super().clean() or self.cleaned_data

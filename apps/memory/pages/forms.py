@@ -56,6 +56,7 @@ class ServiceForm(PlainForm):
     field_of: ClassVar = {"file_text": "content", "new_path": "path", "old_path": "path"}
 
 
+NOTHING_WRITTEN = "Write something to remember."
 OCCASIONS_HELP = "When Izzy should think of it: one situation in each line, eight at most."
 OCCASIONS_MADE = {
     OccasionsBy.NONE: "Izzy has found none yet.",
@@ -79,7 +80,7 @@ class NoteForm(ServiceForm):
         label="Memory",
         max_length=MAX_CONTENT_CHARS,
         widget=forms.Textarea(attrs={"rows": 3, "class": "input"}),
-        error_messages={"required": "Write something to remember."},
+        error_messages={"required": NOTHING_WRITTEN},
     )
     kind = forms.ChoiceField(choices=Kind.choices, initial=Kind.GENERAL, required=False)
     importance = forms.TypedChoiceField(

@@ -32,6 +32,7 @@ from apps.memory.similarity import NOTES, says_the_same
 from apps.search.selectors import similar_each
 
 from .done import done_last, done_next, is_fragment, named, own_note, page_url, plain_breaks, with_steps
+from .forms import NOTHING_WRITTEN
 
 PAGE_SIZE = 10
 CONTRADICTIONS_SHOWN = 10
@@ -256,7 +257,8 @@ def _decide(
     try:
         note, steps = with_steps(user_id, concerned, partial(work, user_id=user_id, memory_id=key))
     except REFUSALS as error:
-        return _card(request, key, problem=error.message, **form)
+        problem = NOTHING_WRITTEN if error.code == "empty_text" else error.message
+        return _card(request, key, problem=problem, **form)
     text = f"{words[note.pk != key]} {named(user_id, [note.pk])}."
     if is_fragment(request):
         return render(request, "memory/review/_decided.html", {"text": text, "key": key, "steps": steps})

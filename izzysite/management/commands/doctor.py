@@ -14,7 +14,7 @@ from django.core.checks import ERROR, run_checks
 from django.core.management.base import BaseCommand, CommandParser
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 
 from apps.core.health import Check, CheckResult, State, checks, run_check
 from apps.core.registries import connection_tests
@@ -41,7 +41,8 @@ class Command(BaseCommand):
             f"Python {platform.python_version()}, Django {django.__version__}, SQLite {sqlite3.sqlite_version},"
             f" data in {settings.IZZY_DATA_DIR}"
         )
-        table = Table("State", "Part", "What is", "What to do")
+        said = [Column(title, overflow="fold") for title in ("What is", "What to do")]
+        table = Table("State", "Part", *said)
         broken = False
         wanted = [*checks(), Check("address", check_address, essential=False)]
         if options["connect"]:

@@ -35,6 +35,7 @@ function approvalCard(call, actions) {
     title,
     call.permission ? permissionList(call.permission) : null,
     about ? h("p", { class: "ask-reason" }, isolated(`“${addressed(about)}”`)) : null,
+    call.input?.conversation_id ? h("p", { class: "ask-reason" }, h("a", { href: `/c/${encodeURIComponent(call.input.conversation_id)}/` }, "Look at the conversation")) : null,
     call.reason ? h("p", { class: "ask-reason" }, call.reason) : null,
     h("p", { class: "muted small" }, "It waits for your decision. Or write a new message to decline."),
     call.reach ? h("p", { class: "muted small" }, `A yes that lasts holds for ${[...call.reach.hosts, ...call.reach.secrets].join(", ")} and nothing else${call.reach.version ? `, and for version ${call.reach.version}` : ""}; in this conversation for a day.`) : null,

@@ -40,7 +40,7 @@ export class MemoryCard {
       this.fail(error);
       return;
     }
-    const field = h("textarea", { class: "input", "aria-label": "Memory", maxlength: "20000", value: this.text });
+    const field = h("textarea", { class: "input", "aria-label": "Memory", value: this.text });
     const form = h("form", { class: "memory-form" }, field, this.#hint(), h("div", { class: "row" }, h("button", { class: "btn btn-primary btn-small" }, "Save"), h("button", { type: "button", class: "btn btn-quiet btn-small", onclick: () => this.back() }, "Cancel")));
     form.addEventListener("submit", (event) => {
       event.preventDefault();

@@ -1,4 +1,5 @@
 // A tool call as an expandable card: what it does, live progress, how long it took, input and result.
+import { addressed } from "../core/addressing.js";
 import { h, icon } from "../core/dom.js";
 import { duration, pretty, sendingText, shorten } from "./format.js";
 import { inputRows, section } from "./tool-parts.js";
@@ -72,7 +73,7 @@ export class ToolView {
     this.details.dataset.state = ownDoing(call) ? "unrun" : call.state;
     this.details.classList.toggle("tool-memory", words.isMemory);
     this.title.textContent = words.title;
-    this.detail.textContent = words.detail || shorten(noteOf(call)?.gone ? this.actions.noteText(noteOf(call).item.id) : "");
+    this.detail.textContent = words.detail || shorten(noteOf(call)?.gone ? addressed(this.actions.noteText(noteOf(call).item.id)) : "");
     this.icon.replaceChildren(icon(words.icon));
     if (call.state === "running") this.#since ??= Date.now();
     this.status.replaceChildren(...statusOf(call, pendingText(call, this.actions), this.#since));

@@ -145,6 +145,11 @@ def test_lines_without_bullets_are_a_note_each(upload: Uploads) -> None:
     ]
 
 
+def test_a_list_all_in_small_letters_is_a_note_each_line_too(upload: Uploads) -> None:
+    listed = Found(upload("", "likes tea\nowns a boat\n\nplays chess", pasted=True))
+    assert listed.texts == ["likes tea", "owns a boat", "plays chess"]
+
+
 def test_a_markdown_file_of_bullets_is_a_list(upload: Uploads) -> None:
     assert Found(
         upload("memories.md", "# Memories\n- Likes tea\n- Has a dog\n- Lives in Rome\n")

@@ -183,10 +183,12 @@ def _inside(found: list[ListLine], bullets: set[int]) -> list[ListLine]:
 
 
 def _goes_on(before: str, line: str, bulleted: bool) -> bool:
-    """Whether a line continues the one before: indented below a bullet, or a wrapped sentence."""
+    """Whether a line continues the one before: indented below a bullet, or a wrapped sentence. Where memories without bullets
+    begin in small letters, each line is one."""
     if bulleted and line[:1].isspace():
         return True
-    return line[:1].islower() and not before.rstrip().endswith((".", "!", "?", "…", "。", ":", ";"))
+    wraps = line[:1].islower() and (bulleted or not before[:1].islower())
+    return wraps and not before.rstrip().endswith((".", "!", "?", "…", "。", ":", ";"))
 
 
 def _dated(line: ListLine) -> ListLine:
