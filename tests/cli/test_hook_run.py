@@ -11,6 +11,7 @@ from threading import Thread
 
 import pytest
 
+from izzy_cli.hooks import doctor
 from tests.cli.izzy import Izzy
 from tests.waiting import PATIENCE
 
@@ -19,6 +20,13 @@ RULE = "The user wants answers in British English."
 
 def event(name: str, **fields: object) -> str:
     return json.dumps({"hook_event_name": name, "session_id": "s1", **fields})
+
+
+@pytest.fixture(autouse=True)
+def _patient_doctor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However busy the machine is, no hook is called slow for it."""
+    monkeypatch.setattr(doctor, "SECONDS", PATIENCE)
+    monkeypatch.setattr(doctor, "SLOW_SECONDS", PATIENCE)
 
 
 @pytest.fixture

@@ -187,9 +187,9 @@ class Client:
         self.done.builds.append(build)
 
         async def ended() -> bool:
-            state = (await self.ask("GET", f"builds/{build}/"))["state"]
-            assert state != "failed"
-            return bool(state == "done")
+            seen = await self.ask("GET", f"builds/{build}/")
+            assert seen["state"] != "failed", seen["error"]
+            return bool(seen["state"] == "done")
 
         await until(ended)
 
