@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Collection, Iterator
 from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 from weakref import WeakKeyDictionary
@@ -15,11 +16,13 @@ from weakref import WeakKeyDictionary
 from django.conf import settings
 from django.contrib.sessions.models import Session
 from django.db import DatabaseError, transaction
+from django.db.models import QuerySet
 from django.http import StreamingHttpResponse
 from django.utils import timezone
 
 from apps.accounts.models import APIToken, User
 from apps.core.db.pool import in_db
+from apps.core.db.prepared import prepared
 from apps.core.errors import IzzyError, NotAuthenticated, Throttled
 
 if TYPE_CHECKING:  # It reads its settings, and with them the services of this app, when it is imported.
@@ -56,18 +59,12 @@ class Credentials:
 def credentials_ended(held: Collection[Credentials]) -> set[Credentials]:
     """Those that do not hold any more. At most three queries however many are asked about."""
     now = timezone.now()
-    active = User.objects.filter(id__in={each.user_id for each in held}, is_active=True)
-    passwords = dict(active.values_list("id", "password"))
+    passwords = dict(_passwords(list({each.user_id for each in held})))
     token_ids = {each.token_id for each in held if each.token_id}
-    valid = (
-        APIToken.objects.unscoped()
-        .filter(id__in=token_ids, revoked_at=None)
-        .exclude(expires_at__lte=now)
-    )
-    tokens = set(valid.values_list("id", flat=True))
+    tokens = set(_valid(list(token_ids), now)) if token_ids else set()
     keys = {each.session_key for each in held if each.session_key}
     alive = Session.objects.filter(session_key__in=keys, expire_date__gt=now)
-    sessions = set(alive.values_list("session_key", flat=True))
+    sessions = set(alive.values_list("session_key", flat=True)) if keys else set()
 
     def holds(each: Credentials) -> bool:
         if each.token_id is not None:
@@ -75,6 +72,17 @@ def credentials_ended(held: Collection[Credentials]) -> set[Credentials]:
         return passwords.get(each.user_id) == each.password and each.session_key in {None, *sessions}
 
     return {each for each in held if not holds(each)}
+
+
+@prepared
+def _passwords(user_ids: list[UUID]) -> QuerySet[User, tuple[UUID, str]]:
+    return User.objects.filter(id__among=user_ids, is_active=True).values_list("id", "password")
+
+
+@prepared
+def _valid(token_ids: list[UUID], now: datetime) -> QuerySet[APIToken, UUID]:
+    valid = APIToken.objects.unscoped().filter(id__among=token_ids, revoked_at=None)
+    return valid.exclude(expires_at__lte=now).values_list("id", flat=True)
 
 
 class CredentialsWatch:

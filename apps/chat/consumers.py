@@ -41,6 +41,7 @@ MAX_SUBSCRIPTIONS = 8
 CLOSE_SIGNED_OUT = 4401
 CLOSE_TOO_SLOW = 4408
 READING = frozenset({"open", "close", "ping"})
+_encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,7 +321,7 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is
         await self._send({"type": "error", **error.to_json(), **named})
 
     async def _send(self, frame: dict[str, Any]) -> None:
-        await self.send(text_data=json.dumps(frame, ensure_ascii=False, separators=(",", ":")))
+        await self.send(text_data=_encoded(frame))
 
 
 HANDLERS: dict[str, Callable[[ChatConsumer, ClientFrame], Awaitable[None]]] = {

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import cache
 
 from apps.search.documents import Causes, Hit
 from apps.search.embedders.vocabulary import nearness
@@ -38,9 +39,14 @@ def explained(said: str, hits: Sequence[Hit]) -> list[Hit]:
 
 def content_words(text: str) -> list[str]:
     """The words of a text that say something, each once."""
-    silent = stop_words(detect_language(text)) | stop_words("en") | CHATTER | {"user", "users"}
+    silent = _silent(detect_language(text))
     words = dict.fromkeys(split_words(text))
     return [word for word in words if word not in silent and len(word) > 1 and not word.isdigit()]
+
+
+@cache
+def _silent(language: str) -> frozenset[str]:
+    return stop_words(language) | stop_words("en") | CHATTER | {"user", "users"}
 
 
 def _causes(said: Sequence[str], hits: Sequence[Hit]) -> list[Causes]:

@@ -120,6 +120,28 @@ async def test_silence_is_a_timeout_of_reading() -> None:
             await http.get(url)
 
 
+async def test_silence_counts_from_what_came_last() -> None:
+    async def slow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(OK % (9, b""))
+        for _ in range(4):
+            await asyncio.sleep(0.3)
+            writer.write(b"ab")
+        await asyncio.sleep(PATIENCE)
+
+    async with serving(slow) as url, client(read=1.0) as http:
+        came = bytearray()
+
+        async def listen() -> None:
+            async with http.stream("GET", url) as response:
+                async for piece in response.aiter_bytes():
+                    came.extend(piece)
+
+        with pytest.raises(httpx2.ReadTimeout):
+            await listen()
+    assert came == b"abababab"
+
+
 async def test_an_answer_that_breaks_off_is_an_error_of_reading() -> None:
     async def breaks(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")

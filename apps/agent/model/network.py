@@ -5,6 +5,7 @@ Import it only where a client is made: the HTTP client takes a while to import.
 """
 
 import asyncio
+import math
 import socket
 import ssl
 from collections.abc import Iterable
@@ -40,6 +41,8 @@ class Connection(asyncio.Protocol, httpcore2.AsyncNetworkStream):
         self._came = bytearray()
         self._ended: Exception | None = None  # why nothing comes any more; EOFError for an orderly end
         self._reader: asyncio.Future[None] | None = None
+        self._late = math.inf  # when what is read now has not come in time
+        self._timer: asyncio.TimerHandle | None = None  # goes on from read to read, as it costs as much
         self._writer: asyncio.Future[None] | None = None
         self._full = self._paused = False
 
@@ -70,6 +73,8 @@ class Connection(asyncio.Protocol, httpcore2.AsyncNetworkStream):
 
     def _end(self, why: Exception) -> None:
         self._ended = self._ended or why
+        if self._timer is not None:
+            self._timer.cancel()
         _wake(self._reader)
         _wake(self._writer)
 
@@ -77,9 +82,13 @@ class Connection(asyncio.Protocol, httpcore2.AsyncNetworkStream):
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109  httpcore's
         if not self._came and self._ended is None:
-            self._reader = asyncio.get_running_loop().create_future()
+            loop = asyncio.get_running_loop()
+            self._reader = loop.create_future()
+            self._late = math.inf if timeout is None else loop.time() + timeout
+            if self._late < (math.inf if self._timer is None else self._timer.when()):
+                self._look_when_late(loop)
             try:
-                await _within(self._reader, timeout, httpcore2.ReadTimeout)
+                await self._reader
             finally:
                 self._reader = None
         if not self._came:
@@ -92,6 +101,18 @@ class Connection(asyncio.Protocol, httpcore2.AsyncNetworkStream):
             self._paused = False
             self._transport.resume_reading()
         return data
+
+    def _look_when_late(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = loop.call_at(self._late, self._look, loop)
+
+    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._timer = None
+        if self._reader is not None and loop.time() < self._late:
+            self._look_when_late(loop)
+        elif self._reader is not None:
+            _expire(self._reader, httpcore2.ReadTimeout)
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109
         if self._ended is not None:

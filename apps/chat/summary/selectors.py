@@ -240,8 +240,7 @@ def sent_turns(conversation: Conversation) -> list[SentTurn]:
     if len(_known) + len(unknown) > KEPT:
         _known.clear()
     if unknown:
-        rows = Message.objects.unscoped().filter(id__in=unknown)
-        packed = dict(rows.values_list("id", "blocks"))
+        packed = dict(_blocks(list(unknown)))
         marked = [blocks for blocks in packed.values() if MARK in blocks]
         files = tokens_of(conversation.user_id, marked) if marked else {}
         for key, blocks in packed.items():
@@ -260,6 +259,11 @@ def sent_turns(conversation: Conversation) -> list[SentTurn]:
 @prepared
 def _conversation(conversation_id: UUID) -> QuerySet[Conversation]:
     return Conversation.objects.unscoped().filter(id=conversation_id)
+
+
+@prepared
+def _blocks(ids: list[UUID]) -> QuerySet[Message, tuple[UUID, str]]:
+    return Message.objects.unscoped().filter(id__among=ids).order_by().values_list("id", "blocks")
 
 
 @prepared

@@ -3,16 +3,18 @@
 import asyncio
 import logging
 import re
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from apps.agent.model.client import ModelError, ModelRequest, complete, current_endpoint, model_for
 from apps.agent.model.sdk import default_client
 from apps.agent.turn.events import TitleMade
-from apps.chat.models import Conversation, MessageKind, Turn, TurnStatus
+from apps.chat.models import Conversation, Message, MessageKind, TurnStatus
 from apps.chat.prompt import prompt_text
 from apps.chat.summary.selectors import (
     EXTRACT,
@@ -26,6 +28,7 @@ from apps.chat.summary.selectors import (
 )
 from apps.chat.titles import clean_title
 from apps.core.db.pool import in_db
+from apps.core.db.prepared import prepared, prepared_update
 
 logger = logging.getLogger(__name__)
 PATIENCE = {Need.BUDGET: 600.0, Need.LIMIT: 45.0, Need.REFUSED: 60.0}
@@ -165,7 +168,7 @@ def summary_cut(*, conversation: Conversation, position: int) -> None:
         summary_forget(user_id=conversation.user_id, conversation_id=conversation.id)
 
 
-async def conversation_title_make(turn_id: UUID) -> TitleMade | None:
+async def conversation_title_make(conversation_id: UUID, turn_id: UUID) -> TitleMade | None:
     """Has the fast model name the conversation after its first turn. None where there is no model, or no need."""
     request = await in_db(_title_request, turn_id)
     if request is None:
@@ -175,35 +178,40 @@ async def conversation_title_make(turn_id: UUID) -> TitleMade | None:
     except ModelError as error:
         logger.info("no title for turn %s: %s", turn_id, error.message)
         return None
-    return await in_db(_title_store, turn_id, clean_title(response.text))
+    return await in_db(_title_store, conversation_id, clean_title(response.text))
 
 
 def _title_request(turn_id: UUID) -> ModelRequest | None:
-    turn = Turn.objects.unscoped().select_related("conversation").filter(id=turn_id).first()
-    if turn is None or turn.state != TurnStatus.DONE or turn.conversation.title_by_user:
+    said = _first_words(turn_id)
+    if len(said) < 2 or current_endpoint().is_offline:
         return None
-    conversation = turn.conversation
-    if conversation.turns.filter(position__lt=turn.position).exists() or current_endpoint().is_offline:
-        return None
-    said = turn.messages.filter(kind=MessageKind.TEXT).exclude(text="").order_by("position")
-    lines = [f"{role}: {text[:TITLE_EXCERPT]}" for role, text in said.values_list("role", "text")[:2]]
-    if len(lines) < 2:
-        return None
+    lines = [f"{message.role}: {message.text[:TITLE_EXCERPT]}" for message in said]
     return ModelRequest(
-        user_id=turn.user_id,
+        user_id=said[0].user_id,
         purpose="title",
         model=model_for("fast"),
         system=TITLE_PROMPT,
         messages=[{"role": "user", "content": "\n\n".join(lines)}],
         max_tokens=TITLE_TOKENS,
-        conversation_id=conversation.id,
-        turn_id=turn.id,
+        conversation_id=said[0].conversation_id,
+        turn_id=turn_id,
     )
 
 
+@prepared
+def _first_words(turn_id: UUID) -> QuerySet[Message]:
+    """The question and the answer of a turn that is done, where its conversation may be named."""
+    said = Message.objects.unscoped().filter(turn_id=turn_id, kind=MessageKind.TEXT).exclude(text="")
+    named = said.filter(turn__state=TurnStatus.DONE, conversation__title_by_user=False)
+    return named.only("role", "text", "user_id", "conversation_id").order_by("position")[:2]
+
+
 @transaction.atomic
-def _title_store(turn_id: UUID, title: str) -> TitleMade | None:
-    unnamed = Conversation.objects.unscoped().filter(turns__id=turn_id, title_by_user=False)
-    if not title or not unnamed.update(title=title):
-        return None
-    return TitleMade(title)
+def _title_store(conversation_id: UUID, title: str) -> TitleMade | None:
+    return TitleMade(title) if title and _rename(conversation_id, title) else None
+
+
+@prepared_update
+def _rename(conversation_id: UUID, title: str) -> tuple[QuerySet[Conversation], dict[str, Any]]:
+    unnamed = Conversation.objects.unscoped().filter(id=conversation_id, title_by_user=False)
+    return unnamed, {"title": title}

@@ -351,7 +351,7 @@ class Actor:
 
     async def _make_title(self, turn_id: UUID) -> None:
         try:
-            made = await conversation_title_make(turn_id)
+            made = await conversation_title_make(self.conversation_id, turn_id)
         except Exception:  # the title made of its first words stays
             logger.exception("conversation %s got no title", self.conversation_id)
             return

@@ -131,11 +131,17 @@ class Socket(WebSocketProtocol):  # type: ignore[misc]  # daphne has no types
     def sendData(  # noqa: N802  autobahn's name
         self, data: bytes, sync: bool = False, chopsize: int | None = None
     ) -> None:
-        """Autobahn's composes a coloured line for its log of each frame, read or not, which takes longer than sending it."""
+        """At once where nothing waits before it: the reactor would ask the system three times and be woken for it. Autobahn's composes
+        a coloured line for its log of each frame, read or not, which takes longer than sending it."""
+        transport = self.transport
         if sync or chopsize or self.send_queue:
             super().sendData(data, sync, chopsize)
-        else:
-            self.transport.write(data)
+            return
+        if transport.connected and transport not in transport.reactor.getWriters():
+            sent = transport.writeSomeData(data)
+            if isinstance(sent, int):  # else the connection is lost, which the reactor finds out
+                data = data[sent:]
+        transport.write(data)
 
     def processData(self) -> bool:  # noqa: N802  autobahn's name
         if self.current_frame is None and settings.IZZY_THROTTLE and not self.frames.take():

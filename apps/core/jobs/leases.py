@@ -84,11 +84,11 @@ class Leased(models.Model):
     @classmethod
     def leases_extend(cls, keys: Collection[UUID], runner: str = PROCESS, /) -> set[UUID]:
         """Extends many leases; returns the rows that are not this process's, or gone."""
-        rows = cls._base_manager.filter(pk__in=keys, runner=runner)
         with claim():
-            held = rows.update(lease_until=LEASE_END)
+            held = _extensions(cls)(list(keys), runner)
         if held == len(keys):
             return set()
+        rows = cls._base_manager.filter(pk__in=keys, runner=runner)
         return set(keys) - set(rows.values_list("pk", flat=True))
 
     @classmethod
@@ -137,6 +137,15 @@ def _extension(kind: type[Leased], names: tuple[str, ...]) -> PreparedUpdate[...
         return rows, {"lease_until": LEASE_END, **new}
 
     return PreparedUpdate(extend, [UUID, str, *(int for _ in names)])
+
+
+@cache
+def _extensions(kind: type[Leased]) -> PreparedUpdate[...]:
+    def extend(keys: list[UUID], runner: str) -> tuple[models.QuerySet[Any], dict[str, Any]]:
+        rows = kind._base_manager.filter(pk__among=keys, runner=runner)
+        return rows, {"lease_until": LEASE_END}
+
+    return PreparedUpdate(extend)
 
 
 @cache

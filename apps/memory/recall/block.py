@@ -12,7 +12,10 @@ from typing import TypeAlias
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
 
+from apps.core.db.prepared import prepared
+from apps.core.db.writing import insert_all
 from apps.core.text import estimate_tokens
 from apps.memory.models import STANDING, Kind, Memory, NoteHandle, Tier, Trust
 from apps.search.documents import Hit, Source
@@ -270,18 +273,25 @@ def shortened(text: str, limit: int) -> str:
 
 def numbering_of(user_id: UUID, conversation_id: UUID) -> Numbering:
     """The numbers given so far in a conversation of the user."""
-    rows = NoteHandle.objects.for_user(user_id).filter(conversation_id=conversation_id)
-    given = list(rows.values_list("memory_id", "number"))
+    given = _given(user_id, conversation_id)
     last = max((number for _, number in given), default=0)
     return Numbering({key: number for key, number in given if key is not None}, last)
+
+
+@prepared
+def _given(user_id: UUID, conversation_id: UUID) -> QuerySet[NoteHandle, tuple[UUID | None, int]]:
+    rows = NoteHandle.objects.for_user(user_id).filter(conversation_id=conversation_id)
+    return rows.values_list("memory_id", "number")
 
 
 @transaction.atomic
 def handles_keep(*, user_id: UUID, conversation_id: UUID, new: Mapping[UUID, int]) -> None:
     """Stores new numbers. IntegrityError where another process has given one of them meanwhile: nothing is stored then."""
-    NoteHandle.objects.bulk_create(
-        NoteHandle(user_id=user_id, conversation_id=conversation_id, memory_id=key, number=number)
-        for key, number in new.items()
+    insert_all(
+        [
+            NoteHandle(user_id=user_id, conversation_id=conversation_id, memory_id=key, number=number)
+            for key, number in new.items()
+        ]
     )
 
 
