@@ -169,7 +169,7 @@ REASONS = {
     "surroundings": "Near in meaning, with what was said around it.",
     "encoder": "Near in meaning.",
     "encoder_surroundings": "Near in meaning, with what was said around it.",
-    "name": "By or about someone you named.",
+    "name": "By or about someone the question speaks of.",
     "answer": "Answers such a question.",
     "date": "From the time you asked about.",
 }

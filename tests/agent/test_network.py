@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import httpcore2
 import httpx2
 import pytest
 
@@ -121,25 +122,26 @@ async def test_silence_is_a_timeout_of_reading() -> None:
 
 
 async def test_silence_counts_from_what_came_last() -> None:
-    async def slow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(OK % (9, b""))
-        for _ in range(4):
-            await asyncio.sleep(0.3)
-            writer.write(b"ab")
-        await asyncio.sleep(PATIENCE)
-
-    async with serving(slow) as url, client(read=1.0) as http:
-        came = bytearray()
-
-        async def listen() -> None:
-            async with http.stream("GET", url) as response:
-                async for piece in response.aiter_bytes():
-                    came.extend(piece)
-
-        with pytest.raises(httpx2.ReadTimeout):
-            await listen()
-    assert came == b"abababab"
+    loop = asyncio.get_running_loop()
+    connection = Connection()
+    reading = asyncio.create_task(connection.read(9, timeout=PATIENCE))
+    await asyncio.sleep(0)
+    begun = connection._timer
+    assert begun is not None
+    connection.data_received(b"ab")
+    assert await reading == b"ab"
+    reading = asyncio.create_task(connection.read(9, timeout=PATIENCE))
+    await asyncio.sleep(0)
+    assert connection._timer is begun
+    begun.cancel()
+    connection._look(loop)  # the first one's time is up, not the second's
+    assert connection._timer is not None
+    assert connection._timer.when() > begun.when()
+    connection._timer.cancel()
+    connection._late = loop.time()
+    connection._look(loop)
+    with pytest.raises(httpcore2.ReadTimeout):
+        await reading
 
 
 async def test_an_answer_that_breaks_off_is_an_error_of_reading() -> None:

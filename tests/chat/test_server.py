@@ -149,3 +149,27 @@ def test_the_schema_describes_the_chat(server: Server) -> None:
         assert f"/api/v1/{path}" in schema["paths"]
     content = schema["paths"]["/api/v1/chat/"]["post"]["responses"]["200"]["content"]
     assert set(content) == {"application/json", "text/event-stream"}
+
+
+async def test_what_is_more_than_the_system_takes_at_once_arrives_whole(
+    server: Server, peer: AnthropicServer
+) -> None:
+    """Frames larger than a socket's buffers, for a reader who comes late to them."""
+    peer.script.clear()
+    said = " ".join(f"word{number}" for number in range(9_000))
+    page = await connect(server, Authorization=f"Bearer {server.token}")
+    await page.send(json.dumps({"type": "message", "text": said, "client_id": "long1"}))
+    seen = [await frame(page)]
+    while seen[-1]["type"] not in {"response", "error"}:
+        seen.append(await frame(page))
+    assert seen[-1]["type"] == "response"
+    late = await connect(server, Authorization=f"Bearer {server.token}")
+    for _ in range(8):
+        await late.send(json.dumps({"type": "open", "conversation": seen[0]["conversation"]}))
+    await late.send('{"type": "ping"}')
+    came = [await frame(late) for _ in range(9)]
+    assert came[-1] == {"type": "pong"}
+    assert all(snapshot["messages"] == came[0]["messages"] for snapshot in came[:-1])
+    assert said in json.dumps(came[0])
+    late.close()
+    page.close()

@@ -49,7 +49,7 @@ def test_a_cause_makes_one_sentence(causes: Causes, sentence: str) -> None:
         ({}, ""),
         ({"meaning": 0.0}, ""),
         ({"meaning": 0.3, "keywords": 0.1, "tag:x": 1.0}, "Near in meaning."),
-        ({"meaning": 0.3, "name": 0.4}, "By or about someone you named."),
+        ({"meaning": 0.3, "name": 0.4}, "By or about someone the question speaks of."),
     ],
 )
 def test_where_no_cause_is_named_the_largest_part_speaks(parts: dict[str, float], sentence: str) -> None:

@@ -71,7 +71,7 @@ function secretsAsk(question, respond) {
 function questionAsk(question, respond) {
   const wait = waiting(question);
   const id = `build-answer-${question.id}`;
-  const field = h("textarea", { class: "input", id, rows: "2", maxlength: "4000", placeholder: "Your answer", required: true });
+  const field = h("textarea", { class: "input", id, rows: "2", placeholder: "Your answer", required: true });
   const send = h("button", { class: "btn btn-primary" }, "Answer");
   const form = h("form", {}, field, h("div", { class: "ask-actions" }, send, wait.element));
   const submit = () => {
