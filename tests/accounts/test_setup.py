@@ -1,3 +1,5 @@
+import re
+
 import pytest
 from django.test import Client
 
@@ -62,7 +64,10 @@ def test_it_refuses_weak_passwords_and_bad_names_and_the_link_stays(
     client: Client, changes: dict[str, str]
 ) -> None:
     token = setup_token_renew()
-    assert client.post("/setup/", fields(token, **changes)).status_code == 422
+    refused = client.post("/setup/", fields(token, **changes))
+    assert refused.status_code == 422
+    begins = re.findall(r'<input[^>]* name="(\w+)"[^>]* autofocus', refused.content.decode())
+    assert begins == list(changes)
     assert client.post("/setup/", fields(token)).status_code == 302
 
 

@@ -133,6 +133,27 @@ def test_a_file_is_edited_and_renamed_in_place(browser: Client, alice: User) -> 
     assert (answer.status_code, answer["Location"]) == (302, PAGE)
 
 
+def test_a_text_that_was_changed_elsewhere_meanwhile_gives_way_only_when_it_was_seen(
+    browser: Client, alice: User
+) -> None:
+    file = write(alice, "Buy milk\nand tea")
+    moved = {f"{file.pk}-path": "/memories/shop.md", f"initial-{file.pk}-content": "Buy milk\r\nand tea"}
+    write(alice, "Buy bread")
+    unchanged = {f"{file.pk}-content": "Buy milk\r\nand tea"}
+    shown(browser.post(url(file, "edit"), moved | unchanged, headers=HTMX))
+    file.refresh_from_db()
+    assert (file.path, file.content) == ("/memories/shop.md", "Buy bread")
+
+    entered = moved | {f"{file.pk}-content": "Buy eggs"}
+    form = shown(browser.post(url(file, "edit"), entered, headers=HTMX), 422)
+    assert "replace what is there: Buy bread" in form
+    assert "Buy eggs</textarea>" in form
+    entered |= {f"initial-{file.pk}-content": "Buy bread"}
+    shown(browser.post(url(file, "edit"), entered, headers=HTMX))
+    file.refresh_from_db()
+    assert file.content == "Buy eggs"
+
+
 def test_an_edit_that_cannot_be_comes_back_with_what_was_written(browser: Client, alice: User) -> None:
     file = write(alice)
     write(alice, "other", "/memories/other.txt")

@@ -242,6 +242,31 @@ def test_a_note_is_edited_in_place(alice: User, browser: Client, note: MakeNote)
     assert note_history(alice.pk, made.pk)[0].actor == "user"
 
 
+@pytest.mark.parametrize("page", ["edit", "save"])
+def test_what_was_changed_elsewhere_meanwhile_gives_way_only_when_it_was_seen(
+    alice: User, browser: Client, note: MakeNote, page: str
+) -> None:
+    made = note(alice, "Likes tea.")
+    shown = {f"initial-{made.pk}-content": "Likes tea."}
+    memory_update(user_id=alice.pk, memory_id=made.pk, content="Likes green tea & cake.")
+    sorted_only = shown | {f"{made.pk}-content": "Likes tea.", f"{made.pk}-tags": "drink"}
+    assert browser.post(url(page, made), sorted_only, headers=HTMX).status_code < 400
+    now = memory_get(alice.pk, made.pk)
+    assert (now.content, now.tags) == ("Likes green tea & cake.", ["drink"])
+
+    entered = shown | {f"{made.pk}-content": "Likes coffee."}
+    refused = browser.post(url(page, made), entered, headers=HTMX)
+    form = refused.content.decode()
+    assert refused.status_code == 422
+    assert "replace what is there: Likes green tea &amp; cake." in form
+    assert "Likes coffee.</textarea>" in form
+    assert f'name="initial-{made.pk}-content" value="Likes green tea &amp; cake."' in form
+    assert memory_get(alice.pk, made.pk).content == "Likes green tea & cake."
+    entered |= {f"initial-{made.pk}-content": "Likes green tea & cake."}
+    assert browser.post(url(page, made), entered, headers=HTMX).status_code < 400
+    assert memory_get(alice.pk, made.pk).content == "Likes coffee."
+
+
 def test_emptied_tags_and_category_are_taken_away(alice: User, browser: Client, note: MakeNote) -> None:
     made = note(alice, "Likes tea.", tags=["food"], category="home")
     entered = {f"{made.pk}-content": "Likes tea.", f"{made.pk}-tags": "", f"{made.pk}-category": ""}

@@ -32,6 +32,14 @@ class PlainForm(forms.Form):
                 self.check(name, check, given[name])
         return given
 
+    def add_error(self, field: str | None, error: Any) -> None:
+        super().add_error(field, error)
+        wrong = [name for name in self.fields if name in self.errors]
+        for name, each in self.fields.items() if wrong else ():
+            each.widget.attrs["autofocus"] = (
+                name == wrong[0]
+            )  # the cursor where something is to be put right
+
     def check(self, name: str, check: Callable[..., object], *values: Any) -> None:
         """Show at a field what a service would refuse of it."""
         try:

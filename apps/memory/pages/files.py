@@ -82,7 +82,7 @@ def edit(request: SignedInRequest, file_id: UUID) -> HttpResponse:
     file = _present(request, file_id)
     if request.method != "POST":
         return render(request, "memory/files/_edit.html", {"form": FileForm.of(file), "file": file})
-    form = FileForm(request.POST, prefix=str(file_id))
+    form = FileForm.of(file, request.POST)
     if form.is_valid():
         try:
             changed = file_update(user_id=request.user.pk, file_id=file_id, **form.changes())

@@ -2,7 +2,7 @@
 
 from datetime import datetime, time, timedelta
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self, cast
 
 from django import forms
 from django.http import QueryDict
@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from apps.core.addressing import addressed
 from apps.core.http.forms import PlainForm
+from apps.core.text import truncated
 from apps.memory.files.texts import MAX_FILE_CHARS, ROOT, clean_file_text, clean_path
 from apps.memory.models import (
     MAX_PATH_CHARS,
@@ -56,6 +57,40 @@ class ServiceForm(PlainForm):
     field_of: ClassVar = {"file_text": "content", "new_path": "path", "old_path": "path"}
 
 
+class EditForm(ServiceForm):
+    """A form of something that may be changed elsewhere while the form is open: `present` is the text it has by now, and never
+    gives way unseen. Where the text that was shown is left as it was, `cleaned_data` has no `content`."""
+
+    present: str | None = None
+
+    def of_text(self, present: str) -> Self:
+        self.present = present
+        self.fields["content"].show_hidden_initial = True
+        return self
+
+    def clean(self) -> dict[str, Any]:
+        given = super().clean()
+        name = self.add_initial_prefix("content")
+        shown, entered = (
+            None if text is None else text.replace("\r\n", "\n")
+            for text in (self.data.get(name), given.get("content"))
+        )
+        if self.present is None or shown is None or entered is None:
+            return given
+        if entered == shown:
+            del given["content"]
+        elif shown != self.present and entered != self.present:
+            entries = cast("QueryDict", self.data).copy()
+            entries[name] = self.present  # shown now: saved again it gives way
+            self.data = entries
+            now = truncated(self.present, MAX_SHOWN_CHARS)
+            self.add_error(
+                "content", f"Changed elsewhere meanwhile. Save again to replace what is there: {now}"
+            )
+        return given
+
+
+MAX_SHOWN_CHARS = 1000
 NOTHING_WRITTEN = "Write something to remember."
 OCCASIONS_HELP = "When Izzy should think of it: one situation in each line, eight at most."
 OCCASIONS_MADE = {
@@ -66,7 +101,7 @@ OCCASIONS_MADE = {
 }
 
 
-class NoteForm(ServiceForm):
+class NoteForm(EditForm):
     """A note's text and what sorts it; `tags` are separated by commas, `occasions` stand in a line each."""
 
     checks: ClassVar = {
@@ -112,7 +147,7 @@ class NoteForm(ServiceForm):
         """The form filled with a note, or with what was entered of it."""
         values: dict[str, Any] = {name: getattr(note, name, None) for name in cls.base_fields}
         values |= {"tags": ", ".join(note.tags), "occasions": "\n".join(note.occasions)}
-        form = cls(entered, initial=values, prefix=str(note.pk))
+        form = cls(entered, initial=values, prefix=str(note.pk)).of_text(note.content)
         form.fields["content"].widget.attrs["autofocus"] = True
         form.fields[
             "occasions"
@@ -266,7 +301,7 @@ class FilterForm(forms.Form):
         return sum(bool(self[name].value()) and self[name].value() != "-created_at" for name in lists)
 
 
-class FileForm(ServiceForm):
+class FileForm(EditForm):
     """A file's path and content."""
 
     checks: ClassVar = {"path": clean_path, "content": partial(clean_file_text, field="Text")}
@@ -285,9 +320,10 @@ class FileForm(ServiceForm):
     )
 
     @classmethod
-    def of(cls, file: MemoryFile) -> "FileForm":
-        """The form filled with a file."""
-        return cls(initial={"path": file.path, "content": file.content}, prefix=str(file.pk))
+    def of(cls, file: MemoryFile, entered: QueryDict | None = None) -> "FileForm":
+        """The form filled with a file, or with what was entered of it."""
+        values = {"path": file.path, "content": file.content}
+        return cls(entered, initial=values, prefix=str(file.pk)).of_text(file.content)
 
     def clean_path(self) -> str:
         """A path that names no root is taken from `/memories` on."""
@@ -298,5 +334,5 @@ class FileForm(ServiceForm):
 
     def changes(self) -> dict[str, Any]:
         """Path and text, with the line breaks of files rather than those of browsers."""
-        text = self.cleaned_data["content"].replace("\r\n", "\n")
-        return {"path": self.cleaned_data["path"], "text": text}
+        text = self.cleaned_data.get("content", self.present or "")
+        return {"path": self.cleaned_data["path"], "text": text.replace("\r\n", "\n")}
