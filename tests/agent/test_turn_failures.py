@@ -83,26 +83,22 @@ async def test_a_failed_answer_ends_in_one_error_and_stores_no_message(
     assert len(peer.messages) == 1
 
 
-async def test_a_server_that_repeats_the_key_tells_it_to_no_user(
-    alice: User, peer: AnthropicServer
+@pytest.mark.parametrize(
+    ("status", "kind", "said", "end"),
+    [
+        (400, "invalid_request_error", "no such key: key-of-the-tests", "no such key: [secret removed]"),
+        (403, "permission_error", "", ": no reason given."),
+    ],
+)
+async def test_what_a_server_says_is_passed_on_without_the_key_and_leaves_no_sentence_open(
+    alice: User, peer: AnthropicServer, status: int, kind: str, said: str, end: str
 ) -> None:
-    peer.add(failure(400, "invalid_request_error", "no such key: key-of-the-tests"))
+    peer.add(failure(status, kind, said))
     turn = Turn(alice)
     await turn.run()
     last = turn.events[-1]
     assert isinstance(last, TurnFailed)
-    assert last.message.endswith("no such key: [secret removed]")
-
-
-async def test_a_server_that_gives_no_reason_leaves_no_sentence_open(
-    alice: User, peer: AnthropicServer
-) -> None:
-    peer.add(failure(403, "permission_error", ""))
-    turn = Turn(alice)
-    await turn.run()
-    last = turn.events[-1]
-    assert isinstance(last, TurnFailed)
-    assert last.message.endswith(": no reason given.")
+    assert last.message.endswith(end)
 
 
 async def test_what_was_produced_before_a_cut_can_be_kept(alice: User, peer: AnthropicServer) -> None:

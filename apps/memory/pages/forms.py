@@ -32,6 +32,8 @@ from apps.memory.notes.fields import (
 )
 from apps.memory.occasions.phrases import clean_occasions
 
+from .done import plain_breaks
+
 IMPORTANCE = [
     (1, "1 · trivial"),
     (2, "2 · minor"),
@@ -71,15 +73,13 @@ class EditForm(ServiceForm):
     def clean(self) -> dict[str, Any]:
         given = super().clean()
         name = self.add_initial_prefix("content")
-        shown, entered = (
-            None if text is None else text.replace("\r\n", "\n")
-            for text in (self.data.get(name), given.get("content"))
-        )
+        shown, entered = self.data.get(name), given.get("content")
         if self.present is None or shown is None or entered is None:
             return given
+        shown, entered = plain_breaks(shown), plain_breaks(entered)
         if entered == shown:
             del given["content"]
-        elif shown != self.present and entered != self.present:
+        elif self.present not in (shown, entered):
             entries = cast("QueryDict", self.data).copy()
             entries[name] = self.present  # shown now: saved again it gives way
             self.data = entries
@@ -335,4 +335,4 @@ class FileForm(EditForm):
     def changes(self) -> dict[str, Any]:
         """Path and text, with the line breaks of files rather than those of browsers."""
         text = self.cleaned_data.get("content", self.present or "")
-        return {"path": self.cleaned_data["path"], "text": text.replace("\r\n", "\n")}
+        return {"path": self.cleaned_data["path"], "text": plain_breaks(text)}
