@@ -31,6 +31,7 @@ from apps.core.db.pool import in_db
 from apps.core.db.prepared import prepared
 from apps.core.db.writing import claim, writer
 from apps.core.errors import Forbidden, NotAuthenticated
+from apps.core.http.htmx import is_fragment
 from apps.core.log_ids import log_ids_add
 
 P = ParamSpec("P")
@@ -83,7 +84,7 @@ class SignInRequiredMiddleware(LoginRequiredMiddleware):
         if request.path.startswith("/api/"):
             error = NotAuthenticated()
             return JsonResponse(error.to_json(), status=error.status)
-        if request.headers.get("HX-Request"):
+        if is_fragment(request):
             return HttpResponse(status=401, headers={"HX-Redirect": reverse("accounts:sign_in")})
         return super().handle_no_permission(request, view_func)
 

@@ -45,6 +45,7 @@ from apps.accounts.services import (
 from apps.core.errors import IzzyError, NotFound
 from apps.core.health import CheckResult, checks, run_check
 from apps.core.http.clients import client_ip
+from apps.core.http.htmx import is_fragment
 from apps.core.ids import parse_id
 from apps.core.registries import connection_tests
 
@@ -125,7 +126,7 @@ def put_away(request: SignedInRequest, name: str) -> HttpResponse:
         notice_put(user_id=request.user.pk, name=name, away=not back)
     except NotFound as error:
         raise Http404(error.message) from error
-    if request.headers.get("HX-Request"):
+    if is_fragment(request):
         return HttpResponse()
     return redirect("chat:home" if back or name == "first-steps" else "memory:list")
 
@@ -300,7 +301,7 @@ def test_connection(request: SignedInRequest, name: str) -> HttpResponse:
     if name not in connection_tests:
         raise Http404
     result = connection_tests[name]()
-    if request.headers.get("HX-Request"):
+    if is_fragment(request):
         return render(request, "accounts/connection_result.html", {"result": result})
     return _instance_page(request, InstanceForm(initial={URL: secret_get(URL)}), name, result)
 

@@ -18,6 +18,7 @@ from apps.agent.services import grant_remove, grants_for
 from apps.agent.templatetags.usage_figures import money
 from apps.agent.tools.base import tool_title
 from apps.core.errors import NotFound
+from apps.core.http.htmx import is_fragment
 from apps.core.ids import parse_id
 
 PURPOSES = {
@@ -149,7 +150,7 @@ def grant_take_back(request: SignedInRequest, grant_id: str) -> HttpResponse:
         grant_remove(user_id=request.user.pk, grant_id=grant_id)
     except NotFound as error:
         raise Http404 from error
-    if not request.headers.get("HX-Request"):
+    if not is_fragment(request):
         return redirect("accounts:settings")
     return _grants(request, request.POST.get("conversation", ""))
 

@@ -13,6 +13,7 @@ from apps.accounts.models import User
 from apps.accounts.selectors import is_put_away, preferences_for, tokens_kept
 from apps.agent.model.client import current_endpoint
 from apps.capabilities.catalog.selectors import capabilities_active
+from apps.capabilities.models import Capability
 from apps.chat.conversations.selectors import conversations_for
 from apps.chat.models import Conversation
 from apps.core.backups import last_backup
@@ -123,10 +124,11 @@ def _of_the_user(user_id: UUID) -> Iterator[Step]:
 
 def suggestions(user_id: UUID) -> list[Suggestion]:
     """Up to SUGGESTIONS cards, those that come from what the user has first. Five queries, however much that is."""
-    return [*_own(user_id), *_for_everybody()][:SUGGESTIONS]
+    built = capabilities_active(user_id, limit=1)
+    return [*_own(user_id, built), *_for_everybody(has_built=bool(built))][:SUGGESTIONS]
 
 
-def _own(user_id: UUID) -> Iterator[Suggestion]:
+def _own(user_id: UUID, built: list[Capability]) -> Iterator[Suggestion]:
     if waiting := waiting_count(user_id):
         things = "One memory waits" if waiting == 1 else f"{waiting} memories wait"
         yield Suggestion(
@@ -138,7 +140,7 @@ def _own(user_id: UUID) -> Iterator[Suggestion]:
         yield Suggestion("Go on where you were", newest.title, url=url)
     for tag in _topics(user_id):
         yield Suggestion("See what Izzy knows", (say := f"What do you know about {tag}?"), say=say)
-    for capability in capabilities_active(user_id, limit=1):
+    for capability in built:
         name = capability.name.replace("_", " ")
         url = reverse("capabilities:overview", args=[capability.name])
         yield Suggestion(f"Run {name}", capability.description, url=url)
@@ -155,10 +157,10 @@ def _topics(user_id: UUID) -> list[str]:
     return [tag for tag, _ in Counter(tag for tags in newest for tag in tags).most_common(1)]
 
 
-def _for_everybody() -> Iterator[Suggestion]:
+def _for_everybody(*, has_built: bool) -> Iterator[Suggestion]:
     for title, say in (
         ("Teach Izzy something", "Remember that I prefer short answers"),
-        ("Have a capability built", "Build me a unit converter"),
+        *([] if has_built else [("Have a capability built", "Build me a unit converter")]),
         ("See what it knows", "List my memories"),
         ("Find out more", "What can you do?"),
     ):

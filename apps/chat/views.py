@@ -39,6 +39,7 @@ from apps.chat.palette import palette
 from apps.chat.stream.snapshot import snapshot
 from apps.chat.templatetags.conversation_groups import conversation_groups
 from apps.core.errors import InvalidInput, IzzyError, NotFound
+from apps.core.http.htmx import fills, is_fragment
 from apps.core.registries import undecided
 from apps.core.text import clean_text
 from apps.memory.notes.with_conversation import notes_from, notes_gone_with
@@ -102,7 +103,7 @@ def link(request: HttpRequest, conversation_id: str, signed: str) -> HttpRespons
 @require_GET
 def conversation_list(request: HttpRequest) -> HttpResponse:
     """All conversations, or the archived ones; for the sidebar's own requests its list, a page of it or what a search found."""
-    if not request.htmx:  # type: ignore[attr-defined]  # set by the middleware
+    if not is_fragment(request) or fills(request, "conversations-shown"):
         done = request.session.pop(BULK_DONE, None) if BULK_DONE in request.session else None
         return render(request, "chat/list.html", _shown(request) | {"done": done})
     if "show" in request.GET:
@@ -133,7 +134,7 @@ def conversation_delete(request: HttpRequest, conversation_id: str) -> HttpRespo
     """GET: what a deletion would take, the memories that came from it among them, as a dialog or a page. POST deletes, with
     those where they are ticked (`memories`), and offers to undo it for a while; whoever looks at it is sent to an empty chat."""
     found = conversation_or_404(request, conversation_id)
-    fragment = bool(request.headers.get("HX-Request"))
+    fragment = is_fragment(request)
     context: dict[str, Any] = {"conversation": found, "place": _place(request)}
     if request.method == "GET":
         notes = notes_from(_user_id(request), found.id)
@@ -158,7 +159,7 @@ def conversation_restore(request: HttpRequest, conversation_id: str) -> HttpResp
         found = services.conversation_restore(user_id=_user_id(request), conversation_id=conversation_id)
     except NotFound as error:
         raise Http404(error.message) from error
-    if not request.headers.get("HX-Request"):
+    if not is_fragment(request):
         return redirect("chat:conversation", conversation_id=found.id)
     context = {"conversation": found, "place": _place(request)}
     return render(request, "chat/_conversation_row.html", context)

@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from playwright.sync_api import (
     Browser,
     BrowserContext,
     ConsoleMessage,
+    Error,
     Page,
     Playwright,
     StorageState,
@@ -144,6 +146,10 @@ def open_page(browser: Browser, watch: Watch) -> Iterator[OpenPage]:
 
     yield open_
     for context in contexts:
+        for page in context.pages:
+            with suppress(Error):  # it shows nothing any more
+                if page.locator("main").count() > 1:
+                    watch.problems.append(f"a page within a page: {page.url}")
         context.close()
 
 

@@ -68,6 +68,7 @@ def test_one_is_written_run_changed_and_approved(
     expect(page.get_by_role("link", name="adder")).to_be_visible()
     page.get_by_role("searchbox", name="Search capabilities").fill("zzzz")
     expect(page.get_by_text("Nothing found")).to_be_visible()
+    expect(page.get_by_role("heading", level=1)).to_have_count(1)  # the list alone was renewed
 
 
 def test_tab_indents_and_escape_lets_the_keyboard_go_on(

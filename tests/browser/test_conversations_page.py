@@ -42,11 +42,15 @@ def test_a_hit_far_back_opens_at_its_message(
 ) -> None:
     page = open_page(f"{server.url}/conversations/", state=someone)
     field = page.get_by_role("searchbox", name="Search all conversations")
-    field.fill("quince jelly")
-    field.press("Enter")
+    field.fill("quince jelly")  # found while it is typed
+    expect(page.get_by_role("link", name="Found")).to_have_attribute("aria-current", "page")
     row = page.locator("#conversation-page .conversation")
     expect(row).to_have_count(1)
     expect(row.locator("mark")).to_have_text("quince jelly")
+    field.fill("")
+    expect(row).to_have_count(2)
+    field.fill("quince jelly")
+    expect(row).to_have_count(1)
     row.locator(".conversation-link").click()
     page.wait_for_url(f"{server.url}/c/{gardener[0]}/**")
     pointed = page.locator(".turn-pointed")

@@ -223,7 +223,8 @@ def test_the_list_finds_by_words_and_by_meaning(alice: User, browser: Client) ->
     make(alice, "unit_converter", description="Convert between metric and imperial measures.")
     found = text_of(
         browser.get(
-            "/capabilities/?q=forecast", headers={"HX-Request": "true", "HX-Target": "capability-list"}
+            "/capabilities/?q=forecast",
+            headers={"HX-Request": "true", "HX-Target": "div#capability-list"},
         )
     )
     assert "weather_lookup" in found

@@ -24,6 +24,7 @@ from apps.capabilities.models import Capability, Status
 from apps.capabilities.pages.forms import SecretForm
 from apps.capabilities.pages.opened import own, percent, sandbox_problem, status_badge, waiting_badge
 from apps.core.errors import IzzyError
+from apps.core.http.htmx import fills
 
 PAGE_SIZE = 50
 FOUND = 20
@@ -68,10 +69,7 @@ def capabilities(request: SignedInRequest) -> HttpResponse:
         "sandbox_problem": sandbox_problem(),
         "any": bool(shown.paginator.count) or capabilities_for(request.user.pk).exists(),
     }
-    partial = request.headers.get("HX-Request") and request.headers.get("HX-Target", "") in {
-        "capability-list",
-        "#capability-list",
-    }
+    partial = fills(request, "capability-list")
     return render(request, "capabilities/_list.html" if partial else "capabilities/list.html", context)
 
 

@@ -15,6 +15,7 @@ from apps.chat.conversations.services import conversation_change
 from apps.chat.models import Conversation, Folder
 from apps.chat.views import conversation_or_404
 from apps.core.errors import IzzyError, NotFound
+from apps.core.http.htmx import is_fragment
 
 NEW = "new"
 """Stands in a form in place of a folder's id where one is to be made."""
@@ -30,7 +31,7 @@ def folder_or_404(request: SignedInRequest, folder_id: str) -> Folder:
 
 def asks(request: SignedInRequest, form: str, status: int = 200, **context: Any) -> HttpResponse:
     """A question: in the dialog of the page that asks for it, or on a page of its own."""
-    whole = not request.headers.get("HX-Request")
+    whole = not is_fragment(request)
     context |= {"nav": "conversations", "form": form, "whole": whole}
     return render(request, "chat/ask.html" if whole else form, context, status=status)
 
@@ -103,7 +104,7 @@ def folder_open(request: SignedInRequest, folder_id: str) -> HttpResponse:
     """Opens a closed folder in the list beside every page, or closes it; answers with it."""
     folder = folder_or_404(request, folder_id)
     folders.folder_change(user_id=request.user.pk, folder_id=folder.pk, opened=not folder.opened)
-    if not request.headers.get("HX-Request"):
+    if not is_fragment(request):
         return redirect("chat:conversation-list")
     [shown] = [each for each in folders.folders_listed(request.user.pk) if each.pk == folder.pk]
     context = {"folder": shown, "current": request.POST.get("current", "")[:64]}

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_POST
 from apps.accounts.access import SignedInRequest
 from apps.core.addressing import addressed
 from apps.core.errors import IzzyError, NotFound
+from apps.core.http.htmx import is_fragment
 from apps.core.ids import parse_id
 from apps.memory.models import Memory
 from apps.memory.notes.undoing import steps_back, steps_take, versions_of
@@ -35,11 +36,6 @@ def own_note(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
             raise Http404(error.message) from error
 
     return guarded
-
-
-def is_fragment(request: SignedInRequest) -> bool:
-    """Whether HTMX asked, which takes a part of a page."""
-    return bool(request.headers.get("HX-Request"))
 
 
 def plain_breaks(text: str) -> str:

@@ -9,13 +9,14 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from apps.accounts.access import SignedInRequest
 from apps.core.errors import REFUSALS, IzzyError
+from apps.core.http.htmx import is_fragment
 from apps.core.ids import parse_id
 from apps.memory.files.selectors import file_get, file_history, files_in
 from apps.memory.files.services import file_delete, file_restore, file_undo, file_update, file_write
 from apps.memory.models import MemoryFile
 from apps.memory.notes.history import steps_of
 
-from .done import done_last, done_next, is_fragment, own_note, version_asked
+from .done import done_last, done_next, own_note, version_asked
 from .forms import FileForm
 
 PAGE_SIZE = 50

@@ -15,6 +15,7 @@ from apps.accounts.access import SignedInRequest
 from apps.accounts.selectors import is_put_away, preferences_for
 from apps.core.addressing import addressed
 from apps.core.errors import REFUSALS, IzzyError
+from apps.core.http.htmx import is_fragment
 from apps.memory.capture.selectors import capture_status, given_up
 from apps.memory.capture.windows import windows_retry
 from apps.memory.models import Kind, Memory, MemoryEdge, OccasionsBy, Status
@@ -35,7 +36,7 @@ from apps.memory.similarity import NOTES
 from apps.search.causes import explained
 from apps.search.documents import Hit
 
-from .done import done_last, is_fragment, own_note, version_asked
+from .done import done_last, own_note, version_asked
 from .forms import FilterForm, NoteForm
 from .paging import number_asked, page_of
 

@@ -11,6 +11,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
 
 from apps.accounts.access import SignedInRequest
+from apps.core.http.htmx import is_fragment
 from apps.memory.capture.selectors import Passage, capture_status, given_up, waiting_windows
 from apps.memory.models import STANDING, Memory, Status
 from apps.memory.notes.review import review_queue
@@ -18,7 +19,7 @@ from apps.memory.notes.selectors import open_contradictions, standing_notes
 from apps.memory.summary.keeping import summary_ask, summary_of
 
 from .charts import cost, growth
-from .done import done_last, is_fragment
+from .done import done_last
 from .forms import FilterForm
 from .quality import Figure, breakdown, figures, notes_kept, reading_figures
 

@@ -15,6 +15,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from apps.accounts.access import SignedInRequest
 from apps.core.addressing import addressed
 from apps.core.errors import REFUSALS, IzzyError, NotFound
+from apps.core.http.htmx import is_fragment
 from apps.core.ids import parse_id
 from apps.memory.models import Memory, MemoryEdge, Proposal, Relation, Status
 from apps.memory.notes.history import DiffPiece, text_diff
@@ -31,7 +32,7 @@ from apps.memory.notes.undoing import steps_take, versions_of
 from apps.memory.similarity import NOTES, says_the_same
 from apps.search.selectors import similar_each
 
-from .done import done_last, done_next, is_fragment, named, own_note, page_url, plain_breaks, with_steps
+from .done import done_last, done_next, named, own_note, page_url, plain_breaks, with_steps
 from .forms import NOTHING_WRITTEN
 
 PAGE_SIZE = 10

@@ -7,11 +7,10 @@ from django.utils.http import urlencode
 from django.views.decorators.http import require_GET
 
 from apps.accounts.access import SignedInRequest
+from apps.core.http.htmx import is_fragment
 from apps.memory.models.base import fold
 from apps.memory.summary.counting import Words
 from apps.memory.summary.keeping import tags_of
-
-from .done import is_fragment
 
 PAGE_SIZE = 90
 AMONG_FILTERS = 40

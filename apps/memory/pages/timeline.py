@@ -18,11 +18,11 @@ from django.views.decorators.http import require_GET
 
 from apps.accounts.access import SignedInRequest
 from apps.core.addressing import addressed
+from apps.core.http.htmx import is_fragment
 from apps.memory.models import KEEP_DELETED, Action, Kind, Memory, MemoryRevision, Status
 from apps.memory.notes.history import CREATED, DiffPiece, text_diff
 from apps.memory.notes.revisions import note_state
 
-from .done import is_fragment
 from .forms import SOURCES
 from .happened import Fact, Happened, HappenedForm, facts, happened
 from .months import HEIGHT, STEP, counts_per_day, month_of, span

@@ -12,12 +12,13 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from apps.accounts.access import SignedInRequest
 from apps.core.errors import REFUSALS, NotFound
+from apps.core.http.htmx import is_fragment
 from apps.core.ids import parse_id
 from apps.memory.models import Import
 from apps.memory.transfer.jobs import AUTO, import_cancel, import_formats, import_get, imports_list
 from apps.memory.transfer.requests import JSONL, TYPES, ImportInput, export_answer, import_brought
 
-from .done import is_fragment, own_note
+from .done import own_note
 from .forms import ServiceForm
 
 PAGE_SIZE = 10

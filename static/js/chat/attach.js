@@ -74,7 +74,7 @@ export class AttachmentTray {
       this.announce(`${item.name} is attached.`);
     } catch (error) {
       if (error.name === "AbortError") return;
-      item.error = error instanceof ApiError ? error.message : "It could not be sent. Take it away and try again.";
+      item.error = error instanceof ApiError ? error.message : "It could not be sent.";
       this.announce(item.error, true);
     }
     this.#draw();
@@ -98,7 +98,7 @@ export class AttachmentTray {
 
   #chip(item) {
     const state = item.error ? "failed" : item.file ? "ready" : "sending";
-    const words = item.error ?? (item.file ? fileWords(item.file) : "Reading it…");
+    const words = item.error ? `${item.error} Take it away to send the message without it.` : (item.file ? fileWords(item.file) : "Reading it…");
     const thumb = item.file?.kind === "image" ? h("img", { src: `/api/v1/attachments/${item.file.id}/content/?shown=true`, alt: "" }) : state === "sending" ? h("span", { class: "spinner", "aria-hidden": "true" }) : icon(item.error ? "alert" : "file");
     return h("li", { class: "attached-chip", dataset: { state } },
       h("span", { class: "attached-thumb" }, thumb),
