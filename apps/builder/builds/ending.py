@@ -24,9 +24,9 @@ from apps.builder.models import (
 )
 from apps.capabilities.catalog.drafts import Draft
 from apps.capabilities.catalog.lifecycle import capability_enable, capability_fail
-from apps.capabilities.catalog.selectors import secrets_missing
+from apps.capabilities.catalog.selectors import may_quote_others, others_wrote, secrets_missing
 from apps.capabilities.catalog.versions import version_add
-from apps.capabilities.models import CapabilityVersion, Origin, Status
+from apps.capabilities.models import CapabilityVersion, Execution, Origin, Status
 from apps.core.db.writing import in_slices, users_of
 from apps.core.jobs.leases import RELEASED
 from apps.core.log_ids import log_activity, log_ids
@@ -49,6 +49,8 @@ TEXTS: dict[Stage, str] = {
     "testing": "{name} is built{version} and is being tested.",
     "failing": "{name} is built{version}, but failed its test.",
 }
+GAVE_UP = "gave_up"
+ITS_OWN_WORDS = "The builder gave up; the page of the build has its words."
 CANCELLED, YOU_CANCELLED = "cancelled", "You cancelled it."
 MAX_REASON_CHARS = 2_000
 UNTESTED = " The user has to allow what it asks for; Izzy runs the examples then. Nothing is left for you to do."
@@ -102,7 +104,7 @@ def build_end(*, build: Build, code: str, reason: str) -> None:
     state = State.CANCELLED if code == CANCELLED else State.FAILED
     if not _close(build, state, code=code, reason=reason):
         return
-    capability_fail(user_id=build.user_id, capability_id=build.capability_id, reason=build.reason)
+    capability_fail(user_id=build.user_id, capability_id=build.capability_id, reason=reason_told(build))
     _announce(build, MessageType.ERROR, {"code": code, "text": build.reason})
 
 
@@ -124,7 +126,7 @@ def build_succeed(*, build: Build, draft: Draft, tested: bool = True) -> Capabil
         draft=draft,
         origin=Origin.BUILDER,
         approved_by=build.user_id if approved else None,
-        quotes_others=bool(build.hosts) or others_spoke(build),
+        quotes_others=others_spoke(build),
         tested=tested,
         beside=True,
     )
@@ -145,13 +147,30 @@ def secrets_allowed(build: Build, draft: Draft) -> bool:
 
 
 def others_spoke(build: Build) -> bool:
-    """Whether what was asked for may come from words that neither the user nor Izzy wrote: such were read or quoted in its
-    conversation."""
+    """Whether words that neither the user nor Izzy wrote may be behind what the builder does: those of its conversation, of hosts
+    that it reached, of the run that it repairs, or of the versions that it changes."""
+    return bool(build.hosts) or asked_among_others(build) or _read_others(build)
+
+
+def asked_among_others(build: Build) -> bool:
+    """Whether such were read or quoted in the conversation that it was asked for in."""
     user_id, conversation_id = build.user_id, build.conversation_id
     return conversation_id is not None and (
         conversation_untrusted(user_id=user_id, conversation_id=conversation_id)
         or conversation_tainted(user_id, conversation_id)
     )
+
+
+def _read_others(build: Build) -> bool:
+    runs = Execution.objects.for_user(build.user_id).filter(pk=build.execution_id)
+    versions = CapabilityVersion.objects.for_user(build.user_id).filter(capability=build.capability_id)
+    newest = versions.order_by("-number").first() if build.kind != Kind.NEW else None
+    return any(map(may_quote_others, runs)) or (newest is not None and others_wrote(newest))
+
+
+def reason_told(build: Build) -> str:
+    """Why it failed, as it may be said in a conversation: what the builder itself said stands on the page alone once others spoke."""
+    return ITS_OWN_WORDS if build.error_code == GAVE_UP and others_spoke(build) else build.reason
 
 
 def _close(build: Build, state: State, *, code: str = "", reason: str = "") -> bool:

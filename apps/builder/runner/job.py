@@ -18,6 +18,7 @@ from apps.agent.turn.events import TurnFailed
 from apps.agent.turn.executor import ToolExecutor
 from apps.agent.turn.loop import LoopState, run_turn
 from apps.agent.turn.rounds import TurnTaken
+from apps.builder.builds.ending import GAVE_UP
 from apps.builder.builds.running import dialogue_add, taken_end
 from apps.builder.builds.selectors import text_of
 from apps.builder.models import Build, State
@@ -147,7 +148,7 @@ class Job:
                 cut = state.stop_reason == "max_tokens"
                 before, answer = answer, text_of(state.messages[-1]["content"])
                 if reminders > MAX_REMINDERS or (reminders > 1 and answer == before):
-                    raise BuildFailed("gave_up", TOO_LONG if cut else answer or SILENT)
+                    raise BuildFailed(GAVE_UP, TOO_LONG if cut else answer or SILENT)
                 reminder = [{"type": "text", "text": CUT if cut else REMINDER}]
                 state.messages.append({"role": "user", "content": reminder})
                 await store.add("user", reminder, state.rounds_done)

@@ -11,11 +11,18 @@ from django.conf import settings
 from apps.accounts.secrets import secret_get, secret_values
 from apps.agent.tools.base import Tier, ToolFailure, tool
 from apps.agent.tools.results import Scrubber
-from apps.builder.builds.ending import build_succeed, others_spoke, registered, secrets_allowed
+from apps.builder.builds.ending import (
+    asked_among_others,
+    build_succeed,
+    others_spoke,
+    registered,
+    secrets_allowed,
+)
 from apps.builder.models import Build
 from apps.builder.workspace.context import BuildContext
 from apps.builder.workspace.tools import ends
 from apps.capabilities.catalog.drafts import MAIN, REQUIREMENTS, RUN_MD, Draft, clean_draft
+from apps.capabilities.catalog.schemas import clean_schema, with_words_of
 from apps.capabilities.runs.examples import result_problem
 from apps.capabilities.sandbox.base import Purpose, SandboxSpec, SandboxUnavailable
 from apps.capabilities.sandbox.running import run_capability
@@ -109,12 +116,11 @@ async def _draft(context: BuildContext, arguments: Register, build: Build) -> Dr
     main = files.get(MAIN) or await _written(context, MAIN)
     if not main:
         raise ToolFailure(f"There is no {MAIN}. Write it first.")
-    # What it says of itself stands in every conversation: once others spoke, that is what the user's yes was given to.
-    own = None if await in_db(others_spoke, build) else arguments
+    description, schema = await in_db(_described, arguments, build)
     draft = clean_draft(
         Draft(
-            description=(own and own.description) or build.description,
-            input_schema=(own and own.input_schema) or build.input_schema,
+            description=description,
+            input_schema=schema,
             output_schema=arguments.output_schema or {},
             main=main,
             requirements=files.get(REQUIREMENTS) or await _written(context, REQUIREMENTS),
@@ -145,6 +151,17 @@ async def _written(context: BuildContext, name: str) -> str:
         return ""
     result = await sandbox.run_command(f"cat {name}", seconds=20)
     return result.stdout if result.ok and result.stdout.strip() else sandbox.files.get(name, "")
+
+
+def _described(arguments: Register, build: Build) -> tuple[str, dict[str, Any]]:
+    """`(description, input schema)`, which stand in every conversation: once others spoke, their words are those that were asked for,
+    and where it was asked among others' words all of it, as the user's yes was given to that."""
+    schema = arguments.input_schema or build.input_schema
+    if not others_spoke(build):
+        return arguments.description or build.description, schema
+    if asked_among_others(build):
+        return build.description, build.input_schema
+    return build.description, with_words_of(build.input_schema, clean_schema(schema))
 
 
 async def _tested(context: BuildContext, draft: Draft, build: Build) -> bool:

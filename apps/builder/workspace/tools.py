@@ -204,11 +204,11 @@ async def _granted(context: BuildContext, hosts: list[str], by: str) -> str:
 @transaction.atomic
 def _allowed_unasked(build_id: UUID, hosts: list[str]) -> bool:
     """Allows them where they are public, which *any public host* means, and no words of others may be behind what the
-    builder does: read in its conversation, or from hosts that it reached. Returns whether it did."""
+    builder does. Returns whether it did."""
     build = Build.objects.unscoped().select_for_update().get(pk=build_id)
     names = {host.partition(":")[0] for host in hosts}
     private = {entry.host for entry in private_hosts()}
-    if build.hosts or names & private or any("." not in name for name in names) or others_spoke(build):
+    if names & private or any("." not in name for name in names) or others_spoke(build):
         return False
     hosts_grant(build=build, hosts=hosts)
     return True

@@ -15,6 +15,11 @@ MAX_PATTERNS = 50
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 PROPERTY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 COMBINATORS = ("oneOf", "allOf", "anyOf")
+STRUCTURE = {
+    "type", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "minItems",
+    "maxItems", "uniqueItems",
+}  # fmt: skip
+"""What a schema can say without words."""
 FOREIGN = ("$dynamicRef", "$dynamicAnchor", "$anchor", "$id", "$vocabulary")
 
 
@@ -48,6 +53,31 @@ def clean_schema(value: object, *, field: str = "input_schema") -> dict[str, Any
 def clean_output_schema(value: object) -> dict[str, Any]:
     """Like an input's; {} where nothing is said about the result."""
     return clean_schema(value, field="output_schema") if value else {}
+
+
+def with_words_of(known: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+    """Names, types and limits of `schema`, with the words (descriptions, titles, choices, defaults) of `known`, part by part: what
+    that does not say is left out."""
+    made: dict[str, Any] = {}
+    for name, value in schema.items():
+        if name in STRUCTURE:
+            made[name] = value
+        elif name == "properties" and isinstance(value, dict):
+            had = known.get("properties", {})
+            made[name] = {
+                each: with_words_of(had.get(each, {}), part)
+                for each, part in value.items()
+                if PROPERTY.fullmatch(each) and isinstance(part, dict)
+            }
+        elif name == "items" and isinstance(value, dict):
+            made[name] = with_words_of(known.get("items", {}), value)
+        elif name == "additionalProperties" and isinstance(value, bool):
+            made[name] = value
+        elif name in known:
+            made[name] = known[name]
+    if isinstance(wanted := schema.get("required"), list):
+        made["required"] = [each for each in wanted if each in made.get("properties", {})]
+    return made
 
 
 def _wrong(what: str, field: str) -> InvalidInput:
