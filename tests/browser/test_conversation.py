@@ -571,6 +571,35 @@ def test_what_is_being_written_outlives_an_edit_another_conversation_and_a_reloa
     expect(chat.field).to_have_value("half a thought")
 
 
+def test_who_signs_in_next_in_a_tab_gets_nothing_that_the_one_before_left_unsent(
+    server: Server, open_page: Callable[..., Page], someone: StorageState
+) -> None:
+    page = open_page(server.url, state=someone)
+    chat = Chat(page)
+    page.wait_for_selector("#composer[data-ready]")
+    chat.field.fill("a letter to my lawyer")
+    page.evaluate(
+        """async () => {
+          const { Outbox } = await import("/static/js/chat/drafts.js");
+          new Outbox().add({ type: "message", text: "tell nobody", client_id: crypto.randomUUID() });
+        }"""
+    )
+    page.goto(f"{server.url}/healthz")  # nothing is sent from here
+    page.context.clear_cookies()
+    page.context.add_cookies(server.someone()["cookies"])  # type: ignore[arg-type]
+    page.goto(server.url)
+    page.wait_for_selector("#composer[data-ready]")
+    expect(chat.field).to_have_value("")
+    chat.say("what do you know about plums?")
+    expect(page.locator(".bubble")).to_have_text("what do you know about plums?")
+    page.context.clear_cookies()
+    page.context.add_cookies(someone["cookies"])  # type: ignore[arg-type]
+    page.goto(server.url)
+    page.wait_for_selector("#composer[data-ready]")
+    expect(chat.field).to_have_value("")
+    expect(chat.turns).to_have_count(0)
+
+
 def test_the_chat_tells_the_time_by_the_users_clock_and_as_every_other_page(
     server: Server, open_page: Callable[..., Page], someone: StorageState
 ) -> None:

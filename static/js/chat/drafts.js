@@ -1,9 +1,18 @@
-// What is typed but not sent, and what is sent but not confirmed, outlives a reload of this tab.
-const DRAFT = "izzy-draft-";
-const FILES = "izzy-draft-files-";
-const EDIT = "izzy-edit-";
-const OUTBOX = "izzy-outbox";
+// What is typed but not sent, and what is sent but not confirmed, outlives a reload of this tab, for whoever wrote it: nothing of
+// it is left once somebody else has signed in here.
+const KEPT = "izzy-kept-";
+const OWN = `${KEPT}${document.body.dataset.user}-`;
+const DRAFT = `${OWN}draft-`;
+const FILES = `${OWN}files-`;
+const EDIT = `${OWN}edit-`;
+const OUTBOX = `${OWN}outbox`;
 const unstored = new Map(); // where storage is full or blocked, drafts last as long as the page
+
+try {
+  for (const key of Object.keys(sessionStorage)) if (key.startsWith(KEPT) && !key.startsWith(OWN)) sessionStorage.removeItem(key);
+} catch {
+  // Storage is blocked, so nothing of anybody is in it.
+}
 
 function read(key) {
   try {
