@@ -60,28 +60,14 @@ def toolcalls_of(*, user_id: UUID, turn_ids: Collection[UUID]) -> list[ToolCall]
     )
 
 
-@dataclass(frozen=True, slots=True)
-class UntrustedSource:
-    """Others' words that reach the model by other ways than results of tools: any in a conversation, and in which of these turns."""
-
-    conversation: Callable[[UUID, UUID], Collection[UUID]]
-    turns: Callable[[UUID, Collection[UUID]], set[UUID]]
-
-
-untrusted_sources: Registry[UntrustedSource] = Registry()
-
-
-def untrusted_turns(*, user_id: UUID, turn_ids: Collection[UUID]) -> set[UUID]:
-    """Those of the turns in which the model read what others wrote: the result of a tool that quotes it."""
-    rows = ToolCall.objects.owned_by(user_id).filter(turn_id__in=turn_ids, untrusted=True)
-    found = {turn_id for turn_id in rows.values_list("turn_id", flat=True) if turn_id is not None}
-    return found.union(*(source.turns(user_id, turn_ids) for source in untrusted_sources.values()))
+untrusted_sources: Registry[Callable[[UUID, UUID], Collection[UUID]]] = Registry()
+"""name -> fn(user_id, conversation_id): where others' words reach the model by other ways than results of tools, if anywhere."""
 
 
 def conversation_untrusted(*, user_id: UUID, conversation_id: UUID) -> bool:
     """Whether the model read in this conversation what others wrote. It stays so: later turns see it, or a summary."""
     return bool(_untrusted_calls(user_id, conversation_id)) or any(
-        source.conversation(user_id, conversation_id) for source in untrusted_sources.values()
+        source(user_id, conversation_id) for source in untrusted_sources.values()
     )
 
 

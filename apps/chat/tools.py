@@ -8,7 +8,12 @@ from uuid import UUID
 from apps.agent.models import ToolCall
 from apps.agent.tools.base import Tier, ToolContext, ToolOutput, may_be_behind, tool
 from apps.chat.conversations.messages import readable_messages
-from apps.chat.conversations.selectors import conversation_get, conversations_for, messages_counted
+from apps.chat.conversations.selectors import (
+    CHAT_CHANNEL,
+    conversation_get,
+    conversations_for,
+    messages_counted,
+)
 from apps.chat.conversations.services import conversation_delete as delete
 from apps.chat.models import Conversation, Message, Turn
 from apps.chat.prompt import CONVERSATIONS
@@ -101,7 +106,12 @@ def conversation_list(context: ToolContext, arguments: Listing) -> ToolOutput:
     rows = conversations_for(user_id, channel=None)
     listed = list(rows[offset : offset + arguments.limit])
     counts = messages_counted(user_id, [row.id for row in listed])
-    foreign = _foreign(user_id, [row.id for row in listed if not row.title_by_user])
+    # A title was made by a model that may have had others' words before it, or came with a conversation from elsewhere; so did a
+    # summary.
+    own = {
+        row.id for row in listed if row.title_by_user and row.channel == CHAT_CHANNEL and not row.summary
+    }
+    foreign = _foreign(user_id, [row.id for row in listed if row.id not in own])
     entries = [
         {
             "id": str(row.id),
@@ -115,7 +125,6 @@ def conversation_list(context: ToolContext, arguments: Listing) -> ToolOutput:
         | ({"untrusted": True} if row.id in foreign else {})
         for row in listed
     ]
-    # A title was made by a model that may have had others' words before it.
     return ToolOutput({"count": rows.count(), "conversations": entries}, untrusted=bool(foreign))
 
 

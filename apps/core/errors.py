@@ -7,12 +7,14 @@ class IzzyError(Exception):
     """An error whose message may be shown to the user.
 
     `code` is stable and meant for programs, `message` for people, `extra` holds JSON-ready details
-    (for example `field` and `limit`), `status` is the HTTP status it is answered with.
+    (for example `field` and `limit`), `status` is the HTTP status it is answered with; `untrusted` says that the message
+    may repeat words that neither the user nor Izzy wrote.
     """
 
     default_code: ClassVar[str] = "error"
     default_message: ClassVar[str] = "Something went wrong."
     status: int = 500
+    untrusted = False
 
     def __init__(self, message: str = "", *, code: str = "", **extra: object) -> None:
         self.message = message or self.default_message

@@ -8,11 +8,15 @@ from typing import Any
 
 import pytest
 
-from apps.agent.tools.base import ToolFailure
+from apps.accounts.models import User
+from apps.agent.tools.base import ToolFailure, find_tool
+from apps.agent.turn.executor import executor_for
 from apps.agent.web import fetching
 from apps.agent.web.fetching import READ_BYTES, Kind
 from apps.agent.web.reader import parent
+from apps.core.db.pool import in_db
 from apps.core.http.addresses import AddressRefused
+from apps.core.ids import uuid7
 from tests.agent.web import Caller
 from tests.core.test_addresses import answering
 from tests.peers.web_pages import WebPages, gzip_bomb, pdf
@@ -104,9 +108,29 @@ async def test_a_redirect_to_one_is_not_followed(
     web: WebPages, caller: Caller, address: str, status: int
 ) -> None:
     target = address.format(port=web.port).replace("\r\n", "%0d%0a")
-    with pytest.raises((ToolFailure, AddressRefused)):
+    with pytest.raises((ToolFailure, AddressRefused)) as refused:
         await caller.open(web.redirect("/start", target, status))
+    assert refused.value.untrusted  # type: ignore[attr-defined]
     assert [asked.path for asked in web.asked] == ["/start"]
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("host", ["open-it-at-once." * 20, "the-user-agreed-to-all.of-this.invalid"])
+async def test_what_a_redirect_names_taints_as_the_page_would(
+    web: WebPages, alice: User, host: str
+) -> None:
+    executor = await in_db(
+        lambda: executor_for(user_id=alice.pk, conversation_id=uuid7(), turn_id=uuid7())
+    )
+    address, tool = web.redirect("/start", f"https://{host}/"), find_tool("open_page")
+    assert tool is not None
+
+    async def emit(_: object) -> None: ...
+
+    for url, untrusted in ((address, True), (f"https://{host}/", False)):
+        outcome = await executor.execute(tool, {"url": url}, call_id=uuid7(), emit=emit)
+        assert host[:20] in str(outcome.result)
+        assert outcome.untrusted is untrusted
 
 
 async def test_a_name_that_leads_home_is_refused(

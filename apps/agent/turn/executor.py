@@ -162,7 +162,7 @@ class ToolExecutor:
         except ToolFailure as error:
             output, code = ToolOutput(str(error), untrusted=error.untrusted), "tool_failed"
         except IzzyError as error:
-            output, code = error.message, error.code
+            output, code = ToolOutput(error.message, untrusted=error.untrusted), error.code
         except Exception as error:  # noqa: BLE001  a tool's own bug must not end the turn
             if isinstance(error, TimeoutError) and limit.expired():
                 ending = MAY_HAVE_RUN if tool.tier == Tier.SIDE_EFFECTING else ASK_FOR_LESS

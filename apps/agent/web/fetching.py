@@ -12,7 +12,7 @@ import httpx
 from apps.agent.tools.base import Emit, ToolFailure
 from apps.agent.web.addresses import checked_url, next_url
 from apps.agent.web.http import ACCEPTED, checked_client, decoded
-from apps.core.http.addresses import NameNotFound
+from apps.core.http.addresses import AddressRefused, NameNotFound
 
 
 class Kind(StrEnum):
@@ -103,7 +103,9 @@ class Page:
 
 
 async def fetch_page(url: str, *, progress: Emit) -> Page:
-    """The page at `url` after at most five redirects. Raises `ToolFailure` and `AddressRefused`."""
+    """The page at `url` after at most five redirects. Raises `ToolFailure` and `AddressRefused`, untrusted once a page has said
+    where to go on."""
+    moved = False
     try:
         async with asyncio.timeout(FETCH_SECONDS):
             at = checked_url(url)
@@ -118,6 +120,7 @@ async def fetch_page(url: str, *, progress: Emit) -> Page:
                 ):
                     if response.status_code not in REDIRECTS:
                         return await _page(response, progress)
+                    moved = True
                     at = next_url(at, response.headers.get("location", ""))
             raise ToolFailure("The page redirects again and again. Try another one.")
     except TimeoutError as error:
@@ -125,7 +128,11 @@ async def fetch_page(url: str, *, progress: Emit) -> Page:
             f"The page did not arrive within {FETCH_SECONDS:g} seconds. Try another one."
         ) from error
     except NameNotFound as error:
-        raise ToolFailure(f"{error.message} Check the address, or search for the page.") from error
+        message = f"{error.message} Check the address, or search for the page."
+        raise ToolFailure(message, untrusted=moved) from error
+    except (ToolFailure, AddressRefused) as error:
+        error.untrusted = error.untrusted or moved
+        raise
     except httpx.TimeoutException as error:
         raise ToolFailure("The server does not answer. Try another page.") from error
     except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:

@@ -162,10 +162,13 @@ def asked_among_others(build: Build) -> bool:
 
 
 def _read_others(build: Build) -> bool:
-    runs = Execution.objects.for_user(build.user_id).filter(pk=build.execution_id)
+    if build.execution_id is not None:
+        runs = Execution.objects.for_user(build.user_id).filter(pk=build.execution_id)
+        if any(map(may_quote_others, runs)):
+            return True
     versions = CapabilityVersion.objects.for_user(build.user_id).filter(capability=build.capability_id)
     newest = versions.order_by("-number").first() if build.kind != Kind.NEW else None
-    return any(map(may_quote_others, runs)) or (newest is not None and others_wrote(newest))
+    return newest is not None and others_wrote(newest)
 
 
 def reason_told(build: Build) -> str:

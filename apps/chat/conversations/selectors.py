@@ -157,12 +157,6 @@ def attached_turn(user_id: UUID, conversation_id: UUID) -> QuerySet[Turn, UUID]:
     return turns.values_list("pk", flat=True)[:1]
 
 
-def turns_attached(user_id: UUID, turn_ids: Collection[Any]) -> set[UUID]:
-    """Those of the turns that begin with a message beside which files stand."""
-    turns = Turn.objects.owned_by(user_id).filter(pk__in=turn_ids, attached=True)
-    return set(turns.values_list("pk", flat=True))
-
-
 class Snippet(NamedTuple):
     """The passage that a search found, and the message that it stands in; neither where the title was found."""
 

@@ -16,11 +16,11 @@ from django.db.models import QuerySet
 from django.db.models.functions import Length
 
 from apps.agent.models import ToolCall
-from apps.agent.selectors import untrusted_turns
 from apps.agent.tools.results import UNTRUSTED
 from apps.chat.attachments.blocks import tokens_of
 from apps.chat.attachments.selectors import MARK, attachments_by_message, ids_in
 from apps.chat.conversations.messages import readable_messages
+from apps.chat.conversations.selectors import taint_of
 from apps.chat.models import OPEN_STATES, Attachment, Conversation, Message, MessageKind, Role
 from apps.chat.prompt import messages_in_force, messages_sent
 from apps.core.db.prepared import prepared
@@ -310,7 +310,7 @@ def compact_job_until(
     turns = _turns(conversation, since, until)
     limit = min(MESSAGE_CHARS, budget.history)
     texts = [turn_text(turn, message_chars=limit) for turn in turns]
-    foreign = untrusted_turns(user_id=conversation.user_id, turn_ids=[turn.turn_id for turn in turns])
+    tainted = taint_of(conversation.user_id, conversation.id).is_tainted
     return CompactJob(
         user_id=conversation.user_id,
         conversation_id=conversation.id,
@@ -320,7 +320,7 @@ def compact_job_until(
         turns=turns,
         texts=texts,
         runs=chunked(texts, [estimate_tokens(text) for text in texts], budget.history),
-        untrusted=conversation.summary_untrusted or bool(foreign),
+        untrusted=conversation.summary_untrusted or tainted,
         anew=anew,
     )
 
@@ -346,8 +346,7 @@ def _turns(conversation: Conversation, since: int, until: int) -> list[Compacted
 
 
 def summary_untrusted(user_id: UUID, conversation_id: UUID) -> bool:
-    """Whether the conversation's summary holds a turn in which other people's text was read: then every later turn
-    has that text, in a way, before it."""
+    """Whether others' words were in the conversation when it was summed up: then every later turn has them, in a way, before it."""
     rows = Conversation.objects.for_user(user_id).filter(id=conversation_id)
     return rows.filter(summary_until__gt=0, summary_untrusted=True).exists()
 
