@@ -60,15 +60,32 @@ def toolcalls_of(*, user_id: UUID, turn_ids: Collection[UUID]) -> list[ToolCall]
     )
 
 
-untrusted_sources: Registry[Callable[[UUID, UUID], Collection[UUID]]] = Registry()
-"""name -> fn(user_id, conversation_id): where others' words reach the model by other ways than results of tools, if anywhere."""
+@dataclass(frozen=True, slots=True)
+class UntrustedSource:
+    """Others' words that reach the model by other ways than results of tools: any in a conversation, and in which of some."""
+
+    conversation: Callable[[UUID, UUID], Collection[UUID]]
+    conversations: Callable[[UUID, Collection[UUID]], set[UUID]]
+
+
+untrusted_sources: Registry[UntrustedSource] = Registry()
 
 
 def conversation_untrusted(*, user_id: UUID, conversation_id: UUID) -> bool:
     """Whether the model read in this conversation what others wrote. It stays so: later turns see it, or a summary."""
     return bool(_untrusted_calls(user_id, conversation_id)) or any(
-        source(user_id, conversation_id) for source in untrusted_sources.values()
+        source.conversation(user_id, conversation_id) for source in untrusted_sources.values()
     )
+
+
+def conversations_untrusted(*, user_id: UUID, conversation_ids: Collection[UUID]) -> set[UUID]:
+    """The same for several at once: those in which it did."""
+    read = ToolCall.objects.owned_by(user_id).filter(
+        conversation_id__in=conversation_ids, untrusted=True
+    )
+    found = {key for key in read.values_list("conversation_id", flat=True) if key is not None}
+    sources = untrusted_sources.values()
+    return found.union(*(source.conversations(user_id, conversation_ids) for source in sources))
 
 
 @prepared

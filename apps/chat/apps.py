@@ -67,17 +67,17 @@ class ChatConfig(AppConfig):
         self._attachments_register()
 
     def _attachments_register(self) -> None:
-        from apps.agent.selectors import untrusted_sources
+        from apps.agent.selectors import UntrustedSource, untrusted_sources
         from apps.agent.tools.base import register_tools
         from apps.chat.attachments import files
         from apps.chat.attachments.services import attachments_prune, user_attachments_forget
-        from apps.chat.conversations.selectors import attached_turn
+        from apps.chat.conversations.selectors import attached_in, attached_turn
         from apps.core.backups import named_files
         from apps.core.jobs.worker import register_sweep
         from apps.core.registries import account_deleters
 
         register_tools("apps.chat.attachments.tools")
-        untrusted_sources.register("attachments", attached_turn)
+        untrusted_sources.register("attachments", UntrustedSource(attached_turn, attached_in))
         named_files.register(files.ROOT, files.files_named)
         account_deleters.register("attachments", user_attachments_forget)
         register_sweep("attachments that were not sent", attachments_prune, every=timedelta(hours=1))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 from uuid import UUID
 
-from apps.agent.models import ToolCall
+from apps.agent.selectors import conversations_untrusted
 from apps.agent.tools.base import Tier, ToolContext, ToolOutput, may_be_behind, tool
 from apps.chat.conversations.messages import readable_messages
 from apps.chat.conversations.selectors import (
@@ -15,12 +15,12 @@ from apps.chat.conversations.selectors import (
     messages_counted,
 )
 from apps.chat.conversations.services import conversation_delete as delete
-from apps.chat.models import Conversation, Message, Turn
+from apps.chat.models import Conversation, Message
 from apps.chat.prompt import CONVERSATIONS
 from apps.chat.summary.selectors import shortened
 from apps.core.errors import Conflict, NotFound
 from apps.core.text import clean_text
-from apps.memory.models import CaptureWindow
+from apps.memory.capture.windows import conversations_tainted
 from apps.search.documents import Scope, Source
 from apps.search.selectors import search
 
@@ -130,14 +130,8 @@ def conversation_list(context: ToolContext, arguments: Listing) -> ToolOutput:
 
 def _foreign(user_id: UUID, conversations: Sequence[UUID]) -> set[UUID]:
     """Those of the conversations in which a tool read, or the user quoted or attached, what others wrote."""
-    wanted = {"conversation_id__in": conversations}
-    read = ToolCall.objects.owned_by(user_id).filter(untrusted=True, **wanted)
-    quoted = CaptureWindow.objects.for_user(user_id).filter(tainted=True, **wanted)
-    given = Turn.objects.owned_by(user_id).filter(attached=True, **wanted)
-    ids = {
-        key for rows in (read, quoted, given) for key in rows.values_list("conversation_id", flat=True)
-    }
-    return {key for key in ids if key is not None}
+    read = conversations_untrusted(user_id=user_id, conversation_ids=conversations)
+    return read | conversations_tainted(user_id, conversations)
 
 
 def _beginning(row: Conversation) -> dict[str, str]:

@@ -16,6 +16,7 @@ from apps.chat.summary.services import summary_store
 from apps.chat.turns.scheduler import scheduler
 from apps.chat.turns.services import message_send
 from apps.core.db.pool import in_db
+from apps.memory.recall.searching import UNTRUSTED, context_for
 from apps.search.documents import Scope, Source
 from apps.search.selectors import search
 from tests.chat.client import connected
@@ -57,6 +58,31 @@ async def test_a_list_with_a_title_from_elsewhere_taints_where_others_spoke(alic
     assert listed.untrusted
     marked = {row["title"]: row.get("untrusted", False) for row in listed.data["conversations"]}
     assert marked == {"mine": False, "theirs": True}
+
+
+def test_context_for_other_programs_says_which_messages_others_may_speak_in(alice: User) -> None:
+    said = {"mine": "The bank at the corner closes at noon.", "theirs": QUOTE}
+    for session, text in said.items():
+        answer = {"role": "assistant", "content": f"About the bank: noted in {session}."}
+        messages_ingest(
+            user_id=alice.pk, session=session, messages=[{"role": "user", "content": text}, answer]
+        )
+    read = Conversation.objects.for_user(alice).get(session="mine")
+    packed, untrusted = context_for(alice.pk, "the bank", budget_tokens=500, scope=Scope())
+    spoken = {hit.text: hit.source_id in untrusted for hit in packed.items}
+    assert {text: mark for text, mark in spoken.items() if "noted" in text} == {
+        "About the bank: noted in mine.": False,
+        "About the bank: noted in theirs.": True,
+    }
+    assert packed.text.count(UNTRUSTED) == sum(spoken.values())
+    # An answer that comes after a page was read may repeat it; what the user said is theirs.
+    ToolCall.objects.create(
+        user_id=alice.pk, conversation_id=read.pk, name="open_page", round=1, position=0, untrusted=True
+    )
+    packed, untrusted = context_for(alice.pk, "the bank", budget_tokens=500, scope=Scope())
+    spoken = {hit.text: hit.source_id in untrusted for hit in packed.items}
+    assert spoken["About the bank: noted in mine."]
+    assert not spoken[said["mine"]]
 
 
 def test_the_summary_of_what_was_pasted_is_others_words(alice: User) -> None:

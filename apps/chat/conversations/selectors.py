@@ -157,6 +157,12 @@ def attached_turn(user_id: UUID, conversation_id: UUID) -> QuerySet[Turn, UUID]:
     return turns.values_list("pk", flat=True)[:1]
 
 
+def attached_in(user_id: UUID, conversation_ids: Collection[UUID]) -> set[UUID]:
+    """Those of the conversations that ever had one."""
+    turns = Turn.objects.owned_by(user_id).filter(conversation_id__in=conversation_ids, attached=True)
+    return set(turns.values_list("conversation_id", flat=True))
+
+
 class Snippet(NamedTuple):
     """The passage that a search found, and the message that it stands in; neither where the title was found."""
 

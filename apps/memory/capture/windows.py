@@ -239,6 +239,13 @@ def conversation_tainted(user_id: UUID, conversation_id: UUID) -> bool:
     return bool(_tainted(user_id, conversation_id))
 
 
+def conversations_tainted(user_id: UUID, conversation_ids: Collection[UUID]) -> set[UUID]:
+    """The same for several at once: those in which they were."""
+    rows = CaptureWindow.objects.for_user(user_id).filter(tainted=True)
+    found = rows.filter(conversation_id__in=conversation_ids).values_list("conversation_id", flat=True)
+    return {key for key in found if key is not None}
+
+
 @prepared
 def _tainted(user_id: UUID, conversation_id: UUID) -> QuerySet[CaptureWindow, UUID]:
     rows = CaptureWindow.objects.for_user(user_id).filter(conversation_id=conversation_id, tainted=True)

@@ -5,6 +5,8 @@ from dataclasses import replace
 from datetime import datetime
 from uuid import UUID
 
+from apps.agent.selectors import conversations_untrusted
+from apps.memory.capture.windows import conversations_tainted
 from apps.memory.models import Memory, MemoryFile, MemoryRevision, Status, Trust
 from apps.memory.notes.selectors import NoteFilter, memories_by_id, memories_list
 from apps.memory.similarity import NOTES
@@ -58,10 +60,12 @@ def context_for(
 
 
 def untrusted_among(user_id: UUID, hits: Iterable[Hit], *, as_of: datetime | None = None) -> set[UUID]:
-    """The ids of those notes and files that repeat untrusted words.
+    """The ids of those notes, files and messages that repeat untrusted words.
 
-    A note that the user has rewritten since then counts too where it is asked for `as_of` another time.
+    A note that the user has rewritten since then counts too where it is asked for `as_of` another time; of a message that is not
+    the user's what the model had read in its conversation counts.
     """
+    hits = list(hits)
     ids: dict[Source, list[UUID]] = {}
     for hit in hits:
         ids.setdefault(hit.source, []).append(hit.source_id)
@@ -75,4 +79,13 @@ def untrusted_among(user_id: UUID, hits: Iterable[Hit], *, as_of: datetime | Non
     if files := ids.get(Source.FILE):
         kept = MemoryFile.objects.owned_by(user_id).filter(pk__in=files, trust=Trust.UNTRUSTED)
         found.update(kept.values_list("pk", flat=True))
+    spoken = [hit for hit in hits if hit.source == Source.CONVERSATION]
+    if talks := {hit.conversation_id for hit in spoken if hit.conversation_id is not None}:
+        tainted = conversations_tainted(user_id, talks)
+        read = conversations_untrusted(user_id=user_id, conversation_ids=talks)
+        found.update(
+            hit.source_id
+            for hit in spoken
+            if hit.conversation_id in tainted or (hit.conversation_id in read and hit.speaker != "user")
+        )
     return found

@@ -17,14 +17,16 @@ from .reading import Found, Uploads, as_bytes, zipped
 GOOD = {"conversations.json": [TALK]}
 
 
-def with_entry(name: str, content: bytes = b"x", **values: int) -> bytes:
+def with_entry(
+    name: str, content: bytes = b"x", packing: int = zipfile.ZIP_DEFLATED, **values: int
+) -> bytes:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("conversations.json", as_bytes([TALK]))
         entry = zipfile.ZipInfo(name)
         for field, value in values.items():
             setattr(entry, field, value)
-        archive.writestr(entry, content, zipfile.ZIP_DEFLATED)
+        archive.writestr(entry, content, packing)
     return packed.getvalue()
 
 
@@ -49,6 +51,8 @@ def damaged() -> bytes:
         (lambda: zipped(GOOD)[: len(zipped(GOOD)) // 2], "broken or cut off"),
         (damaged, "broken or cut off"),
         (encrypted, "encrypted"),
+        (lambda: with_entry("a.json", packing=zipfile.ZIP_LZMA), "packed in an unusual way"),
+        (lambda: with_entry("a.json", packing=zipfile.ZIP_BZIP2), "packed in an unusual way"),
         (lambda: with_entry("../../etc/passwd"), "outside itself"),
         (lambda: with_entry("/etc/passwd"), "outside itself"),
         (lambda: with_entry("C:\\Windows\\x.json"), "outside itself"),

@@ -172,6 +172,9 @@ def _members(file: Path | IO[bytes], packed: int, name: str) -> list[Document]:
             )
         if entry.flag_bits & 0x1:
             raise InvalidInput(f"{name} is encrypted. Unpack it and zip it again without a password.")
+        if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            # Others keep as much in memory while they are unpacked as whoever packed them chose.
+            raise InvalidInput(f"{name} is packed in an unusual way. Unpack it and zip it again.")
         if _is_bomb(entry.file_size, entry.compress_size):
             raise TooLarge(_bomb(name))
         if not (path.endswith("/") or stat.S_ISLNK(entry.external_attr >> 16) or _JUNK.search(path)):
