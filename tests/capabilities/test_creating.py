@@ -13,10 +13,10 @@ from apps.agent.tools import schema as schema_checks
 from apps.agent.tools.schema import input_error
 from apps.capabilities.catalog.drafts import clean_main
 from apps.capabilities.catalog.files import files_read, files_verified
-from apps.capabilities.catalog.lifecycle import capability_delete, capability_rollback
-from apps.capabilities.catalog.selectors import capability_get, version_get, versions_of
-from apps.capabilities.catalog.versions import capability_update, version_add
-from apps.capabilities.models import Capability, CapabilityVersion, Status
+from apps.capabilities.catalog.lifecycle import capability_delete, capability_rollback, version_delete
+from apps.capabilities.catalog.selectors import capability_get, others_wrote, version_get, versions_of
+from apps.capabilities.catalog.versions import capability_create, capability_update, version_add
+from apps.capabilities.models import Capability, CapabilityVersion, Origin, Status
 from apps.core.errors import Conflict, InvalidInput, IzzyError, NotFound, TooLarge
 from tests.capabilities.making import GREETING, NAME_SCHEMA, draft, make
 
@@ -354,3 +354,18 @@ def test_a_tree_that_python_fails_to_make_is_made_anew(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(ast, "parse", stumbling)
     assert clean_main(GREETING) == GREETING
+
+
+def test_what_others_wrote_stays_theirs_when_the_version_that_brought_it_is_gone(alice: User) -> None:
+    imported = capability_create(
+        user_id=alice.pk, name="greeter", draft=draft(), origin=Origin.IMPORT, untrusted=True
+    )
+    theirs = imported.current
+    assert theirs is not None
+    mine = capability_update(user_id=alice.pk, capability_id=theirs.capability_id, description="Mine.")
+    version_delete(user_id=alice.pk, version_id=theirs.pk)
+    assert others_wrote(mine)
+    own = make(alice, "own_work").current
+    assert own is not None
+    changed = capability_update(user_id=alice.pk, capability_id=own.capability_id, description="More.")
+    assert not others_wrote(changed)

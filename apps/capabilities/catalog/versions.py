@@ -30,6 +30,7 @@ from apps.capabilities.catalog.files import (
 from apps.capabilities.catalog.matching import capability_index
 from apps.capabilities.catalog.names import clean_name
 from apps.capabilities.catalog.schemas import clean_schema
+from apps.capabilities.catalog.selectors import OTHERS_WROTE
 from apps.capabilities.models import Capability, CapabilityVersion, Origin, Status
 from apps.core.db.writing import precompute
 from apps.core.errors import Conflict, NotFound
@@ -55,6 +56,8 @@ def _version_write(
     The files are written before the transaction ends; when it fails the next version of this number replaces them."""
     rows = CapabilityVersion.objects.for_user(capability.user_id).filter(capability=capability)
     number, now = (rows.aggregate(newest=Max("number"))["newest"] or 0) + 1, timezone.now()
+    # What it was made from may be removed one day, and its words stay.
+    facts["quotes_others"] = facts.get("quotes_others", False) or rows.filter(OTHERS_WROTE).exists()
     version = version_make(
         capability,
         draft,
