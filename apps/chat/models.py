@@ -1,6 +1,6 @@
 """Rows of the chat: conversations, their messages, the turns that made them, and the events of each turn."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 from uuid import UUID
 
 from django.db import models
@@ -62,6 +62,8 @@ class Conversation(UserOwned, Leased):
     then it can be brought back.
     """
 
+    said: Any = None
+    """What a search found in it."""
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     title = models.CharField(max_length=MAX_TITLE, blank=True, default="")
     title_by_user = models.BooleanField(default=False)

@@ -11,6 +11,7 @@ from django.db.models.functions import RowNumber
 
 from apps.chat.conversations.selectors import CHAT_CHANNEL, conversations_for
 from apps.chat.models import Conversation, Folder
+from apps.core.db.prepared import prepared
 from apps.core.errors import Conflict, InvalidInput, NotFound
 from apps.core.ids import parse_id
 from apps.core.text import clean_text
@@ -44,23 +45,31 @@ def folder_get(user_id: UUID, folder_id: object) -> Folder:
 def folders_listed(user_id: UUID) -> list[Folder]:
     """The folders as the list beside every page shows them: an open one with its newest conversations (`rows`), and whether it
     has more (`more`). Pinned ones stand above all folders instead."""
-    folders = list(folders_for(user_id))
-    opened = [folder.pk for folder in folders if folder.opened]
-    rows: dict[UUID, list[Conversation]] = {key: [] for key in opened}
-    if opened:
-        place = Window(
-            RowNumber(),
-            partition_by=F("folder_id"),
-            order_by=[F("updated_at").desc(), F("id").desc()],
-        )
-        within = conversations_for(user_id).filter(folder__in=opened, archived=False, pinned=False)
-        for row in within.annotate(place=place).filter(place__lte=SHOWN + 1):
-            if row.folder_id:
-                rows[row.folder_id].append(row)
+    folders = _folders(user_id)
+    rows: dict[UUID, list[Conversation]] = {folder.pk: [] for folder in folders if folder.opened}
+    for row in _in_opened(user_id) if rows else ():
+        if row.folder_id:
+            rows[row.folder_id].append(row)
     for folder in folders:
         found = rows.get(folder.pk, [])
         folder.rows, folder.more = found[:SHOWN], len(found) > SHOWN  # type: ignore[attr-defined]
     return folders
+
+
+@prepared
+def _folders(user_id: UUID) -> QuerySet[Folder]:
+    return folders_for(user_id)
+
+
+@prepared
+def _in_opened(user_id: UUID) -> QuerySet[Conversation]:
+    place = Window(
+        RowNumber(),
+        partition_by=F("folder_id"),
+        order_by=[F("updated_at").desc(), F("id").desc()],
+    )
+    within = conversations_for(user_id).filter(folder__opened=True, archived=False, pinned=False)
+    return within.annotate(place=place).filter(place__lte=SHOWN + 1)
 
 
 @transaction.atomic

@@ -68,9 +68,17 @@ def conversations_page(
     """A page of the sidebar's list, counted from 1, with those from `first` on before it, and whether there are more. What is in
     a folder stands there instead, unless it is pinned."""
     begin, end = ((first or number) - 1) * PAGE_SIZE, number * PAGE_SIZE
-    listed = conversations_shown(user_id).filter(Q(folder=None) | Q(pinned=True))
-    rows = list(listed[begin : end + 1])
+    rows = _newest(user_id) if number == 1 else list(_beside(user_id)[begin : end + 1])
     return rows[: end - begin], len(rows) > end - begin
+
+
+def _beside(user_id: UUID) -> QuerySet[Conversation]:
+    return conversations_shown(user_id).filter(Q(folder=None) | Q(pinned=True))
+
+
+@prepared
+def _newest(user_id: UUID) -> QuerySet[Conversation]:
+    return _beside(user_id)[: PAGE_SIZE + 1]
 
 
 def conversations_shown(
@@ -84,7 +92,12 @@ def conversations_shown(
 
 
 def has_archived(user_id: UUID) -> bool:
-    return conversations_shown(user_id, archived=True).exists()
+    return bool(_archived(user_id))
+
+
+@prepared
+def _archived(user_id: UUID) -> QuerySet[Conversation, UUID]:
+    return conversations_shown(user_id, archived=True).values_list("pk", flat=True)[:1]
 
 
 def conversation_hidden(user_id: UUID, conversation_id: object) -> Conversation | None:

@@ -3,12 +3,15 @@
 import re
 from collections.abc import Iterable
 from datetime import date, timedelta
+from functools import cache
 from itertools import groupby
 from typing import TypedDict
+from uuid import UUID
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django import template
 from django.template import Context
+from django.template.loader import render_to_string
 from django.utils import timezone
 from django.utils.html import conditional_escape, format_html_join
 from django.utils.safestring import SafeString
@@ -19,6 +22,8 @@ from apps.chat.models import Conversation
 
 register = template.Library()
 
+ID, TITLE = str(UUID(int=1)), "the-title-of-a-conversation"
+"""What stands in a menu until it is some conversation's."""
 SHORT_WORD = 3
 """Words of fewer letters are not marked beside longer ones."""
 
@@ -37,7 +42,7 @@ def conversation_groups(
     today = timezone.now().astimezone(zone).date()
 
     def label(item: Conversation) -> str:
-        if hasattr(item, "said"):
+        if item.said:
             return "Found"
         if item.pinned and not item.archived:
             return "Pinned"
@@ -58,6 +63,20 @@ def recent_conversations(context: Context) -> dict[str, object]:
         "archived": has_archived(user_id),
         "folders": folders_listed(user_id),
     }
+
+
+@register.simple_tag
+def conversation_menu(conversation: Conversation, title: str, place: str) -> SafeString:
+    """What can be done with a conversation, as a row has it; `place` tells one of the page from one of the sidebar. The menus of a
+    page differ in so little that each kind is rendered once."""
+    menu = _menu(place, conversation.pinned, conversation.archived)
+    return SafeString(menu.replace(ID, str(conversation.id)).replace(TITLE, conditional_escape(title)))
+
+
+@cache
+def _menu(place: str, pinned: bool, archived: bool) -> str:
+    values = {"place": place, "pinned": pinned, "archived": archived, "id": ID, "title": TITLE}
+    return render_to_string("chat/_conversation_menu.html", values)
 
 
 @register.filter

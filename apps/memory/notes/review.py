@@ -6,10 +6,11 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Count, QuerySet
 
+from apps.core.db.prepared import prepared
 from apps.core.errors import Conflict, InvalidInput, IzzyError
-from apps.memory.models import Action, Memory, Proposal, ReviewReason, Status, Trust
+from apps.memory.models import Action, Memory, MemoryEdge, Proposal, ReviewReason, Status, Trust
 from apps.memory.notes.selectors import memory_get, open_contradictions, with_present_priority
 from apps.memory.trust import least_trust
 
@@ -32,8 +33,19 @@ def review_queue(user_id: UUID) -> QuerySet[Memory]:
 
 def waiting_count(user_id: UUID) -> int:
     """How many things wait for the user's word: notes, and contradictions to be resolved."""
-    notes = Memory.objects.for_user(user_id).filter(status=Status.PENDING)
-    return notes.count() + open_contradictions(user_id).count()
+    return sum(_pending_counted(user_id)) + sum(_contradictions_counted(user_id))
+
+
+@prepared
+def _pending_counted(user_id: UUID) -> QuerySet[Memory, int]:
+    rows = Memory.objects.for_user(user_id).filter(status=Status.PENDING)
+    return rows.order_by().values_list("user_id").annotate(n=Count("pk")).values_list("n", flat=True)
+
+
+@prepared
+def _contradictions_counted(user_id: UUID) -> QuerySet[MemoryEdge, int]:
+    rows = open_contradictions(user_id).order_by().values_list("user_id")
+    return rows.annotate(n=Count("pk")).values_list("n", flat=True)
 
 
 def pending_get(user_id: UUID, memory_id: UUID, *, lock: bool = False) -> Memory:
