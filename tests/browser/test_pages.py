@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, StorageState, expect
 
+from tests.browser.audit import widths
 from tests.browser.chat import Chat
 from tests.browser.conftest import PHONE, Watch
 from tests.browser.server import Server
@@ -29,10 +30,6 @@ SIGNED_IN = [
     "/api/docs/",
     "/admin/",
 ]
-TOO_WIDE = """() => {
-  const wide = document.documentElement.scrollWidth - window.innerWidth;
-  return wide > 0 ? wide : 0;
-}"""
 
 
 def test_pages_open_without_a_complaint(
@@ -55,7 +52,7 @@ def test_a_long_conversation_is_not_wider_than_a_phone(
     chat.say("what do you know about words?")
     for card in page.locator(".tool summary").all():
         card.click()
-    assert page.evaluate(TOO_WIDE) == 0
+    assert widths(page) == []
 
 
 def test_an_empty_chat_is_read_from_its_top(
