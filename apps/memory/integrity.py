@@ -14,6 +14,7 @@ from apps.core.integrity import (
     Check,
     Finding,
     disposable,
+    findings,
     integrity_checks,
     keys_of,
     owner_of,
@@ -102,12 +103,12 @@ def _derived(user_id: UUID) -> Iterator[Finding]:
         )
 
 
-def _derived_fix(findings: Sequence[Finding]) -> None:
-    for finding in findings:
+def _derived_fix(found: Sequence[Finding]) -> None:
+    for finding in found:
         model, key = finding.subject
         with transaction.atomic():
             if model is DecayCycle:
-                clock, _ = DecayCycle.objects.get_or_create(user_id=owner_of(findings))
+                clock, _ = DecayCycle.objects.get_or_create(user_id=owner_of(found))
                 DecayCycle.objects.filter(pk=clock.pk, cycle__lt=key).update(cycle=key)
                 continue
             row = model.everything.select_for_update().filter(pk=key).first()
@@ -121,46 +122,38 @@ def _derived_fix(findings: Sequence[Finding]) -> None:
 def _windows(user_id: UUID | None) -> Iterator[Finding]:
     rows = CaptureWindow.objects.for_user(user_id) if user_id else CaptureWindow.objects.unscoped()
     wordy = ~Q(segments=[]) | ~Q(shown=[])
-    for key, owner in keys_of(rows.exclude(state__in=UNREAD).filter(wordy)):
-        yield Finding(
-            about=row_name(CaptureWindow, key),
-            message="It was read or withdrawn, and still holds words.",
-            repair="Empties it.",
-            user_id=owner,
-            subject=("words", key),
-        )
-    for key, owner in keys_of(rows.filter(state=WindowState.WAITING, segments=[])):
-        yield Finding(
-            about=row_name(CaptureWindow, key),
-            message="It waits to be read, and there is nothing in it.",
-            repair="Withdraws it.",
-            user_id=owner,
-            subject=("empty", key),
-        )
+    yield from findings(
+        rows.exclude(state__in=UNREAD).filter(wordy),
+        "It was read or withdrawn, and still holds words.",
+        repair="Empties it.",
+        kind="words",
+    )
+    yield from findings(
+        rows.filter(state=WindowState.WAITING, segments=[]),
+        "It waits to be read, and there is nothing in it.",
+        repair="Withdraws it.",
+        kind="empty",
+    )
     far = timezone.now() + LONG_AHEAD
-    for key, owner in keys_of(rows.filter(state=WindowState.WAITING, due_at__gt=far)):
-        yield Finding(
-            about=row_name(CaptureWindow, key),
-            message="It is to be read only long after now: the clock was set back.",
-            repair="Has it read now.",
-            user_id=owner,
-            subject=("due", key),
-        )
+    yield from findings(
+        rows.filter(state=WindowState.WAITING, due_at__gt=far),
+        "It is to be read only long after now: the clock was set back.",
+        repair="Has it read now.",
+        kind="due",
+    )
     notes = Memory.objects.for_user(user_id) if user_id else Memory.objects.unscoped()
-    for key, owner in keys_of(notes.exclude(occasions_wait="").filter(occasions_due__gt=far)):
-        yield Finding(
-            about=row_name(Memory, key),
-            message="Its occasions are to be looked at only long after now: the clock was set back.",
-            repair="Has them looked at now.",
-            user_id=owner,
-            subject=("occasions", key),
-        )
+    yield from findings(
+        notes.exclude(occasions_wait="").filter(occasions_due__gt=far),
+        "Its occasions are to be looked at only long after now: the clock was set back.",
+        repair="Has them looked at now.",
+        kind="occasions",
+    )
 
 
 @transaction.atomic
-def _windows_fix(findings: Sequence[Finding]) -> None:
+def _windows_fix(found: Sequence[Finding]) -> None:
     far, now = timezone.now() + LONG_AHEAD, timezone.now()
-    for finding in findings:
+    for finding in found:
         kind, key = finding.subject
         windows = CaptureWindow.objects.unscoped().filter(pk=key)
         if kind == "words":
@@ -206,8 +199,8 @@ def _uuid(name: str) -> UUID | None:
         return None
 
 
-def _uploads_fix(findings: Sequence[Finding]) -> None:
-    for finding in findings:
+def _uploads_fix(found: Sequence[Finding]) -> None:
+    for finding in found:
         if isinstance(finding.subject, UUID):
             import_lost(finding.subject)
         else:
