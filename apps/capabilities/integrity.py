@@ -37,11 +37,6 @@ from apps.search.integrity import Indexed, indexed
 AT_ONCE = 200
 
 
-def _ids(user_id: UUID) -> Iterator[UUID]:
-    rows = Capability.objects.for_user(user_id).order_by("pk")
-    return rows.values_list("pk", flat=True).iterator(AT_ONCE)
-
-
 def _documents(user_id: UUID, ids: Sequence[UUID]) -> dict[UUID, list[Document]]:
     rows = Capability.objects.for_user(user_id).filter(pk__in=ids)
     return {row.pk: [capability_document(row)] if row.status == Status.ACTIVE else [] for row in rows}
@@ -183,7 +178,7 @@ def _layers_fix(found: Sequence[Finding]) -> None:
         layers_remove(finding.subject)
 
 
-indexed.register(Source.CAPABILITY, Indexed(Capability._meta.db_table, _ids, _documents))
+indexed.register(Source.CAPABILITY, Indexed(Capability.objects.for_user, _documents))
 integrity_checks.register(
     "capabilities: versions",
     Check("Capabilities are what their versions say", _versions, _versions_fix),

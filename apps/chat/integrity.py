@@ -34,11 +34,6 @@ AT_ONCE = 500
 ENDED_EARLY = "integrity"
 
 
-def message_ids(user_id: UUID) -> Iterator[UUID]:
-    rows = Message.objects.for_user(user_id).order_by("pk")
-    return rows.values_list("pk", flat=True).iterator(AT_ONCE)
-
-
 def message_documents(user_id: UUID, ids: Sequence[UUID]) -> dict[UUID, list[Document] | None]:
     """The documents that search should hold of those messages among `ids` that are there; a sweep indexes those that are yet to be."""
     rows = Message.objects.owned_by(user_id).filter(pk__in=ids).select_related("conversation")
@@ -227,7 +222,7 @@ def _orphans_fix(found: Sequence[Finding]) -> None:
         conversation_withdraw(user_id=window.user_id, conversation_id=window.conversation_id)
 
 
-indexed.register(Source.CONVERSATION, Indexed(Message._meta.db_table, message_ids, message_documents))
+indexed.register(Source.CONVERSATION, Indexed(Message.objects.for_user, message_documents))
 integrity_checks.register(
     "chat: counters", Check("Conversations count their messages and events", _numbers, _numbers_fix)
 )

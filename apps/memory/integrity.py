@@ -1,13 +1,12 @@
 """Checks of notes, files, windows and imports; and what search should hold of notes and files."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
-from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F, Max, Q, QuerySet
+from django.db.models import F, Max, Q
 from django.utils import timezone
 
 from apps.core.integrity import (
@@ -44,10 +43,6 @@ from apps.search.integrity import Indexed, indexed
 AT_ONCE = 500
 LONG_AHEAD = timedelta(days=2)
 """Nothing of a user's is put off for so long; a time beyond it is from before the clock was set back."""
-
-
-def _ids(rows: Callable[[UUID], QuerySet[Any]]) -> Callable[[UUID], Iterator[UUID]]:
-    return lambda user_id: rows(user_id).order_by("pk").values_list("pk", flat=True).iterator(AT_ONCE)
 
 
 def note_documents(user_id: UUID, ids: Sequence[UUID]) -> dict[UUID, list[Document]]:
@@ -207,12 +202,10 @@ def _uploads_fix(found: Sequence[Finding]) -> None:
             finding.subject.unlink(missing_ok=True)
 
 
-indexed.register(
-    Source.MEMORY, Indexed(Memory._meta.db_table, _ids(Memory.objects.with_deleted), note_documents)
-)
+indexed.register(Source.MEMORY, Indexed(Memory.objects.with_deleted, note_documents))
 indexed.register(
     Source.FILE,
-    Indexed(MemoryFile._meta.db_table, _ids(MemoryFile.objects.with_deleted), _file_documents),
+    Indexed(MemoryFile.objects.with_deleted, _file_documents),
 )
 integrity_checks.register(
     "memory: derived",
