@@ -58,14 +58,14 @@ def own_batches(file: BinaryIO, *, at: int = 0, number: int = 0) -> Iterator[Bat
     for line in lines(file, at=at, number=number):
         kind = line.entry.kind
         group = None if line.problem else group_of(kind)
-        if batch.count and _is_full(batch, group, kind, foreign=False):
+        if batch.count and _is_full(batch, group, kind):
             yield batch
             batch = Batch(at=batch.at, line=batch.line)
         _add(batch, line, group)
     yield batch
 
 
-def _is_full(batch: Batch, group: RecordGroup | None, kind: str, *, foreign: bool) -> bool:
+def _is_full(batch: Batch, group: RecordGroup | None, kind: str) -> bool:
     """Whether a record of that group begins another batch."""
     if group is not None and batch.group is not None and group is not batch.group:
         return True
@@ -100,7 +100,7 @@ def foreign_batches(reader: Reader, upload: Upload, *, at: int = 0) -> Iterator[
         if number <= at:
             continue
         group = group_of(kind)
-        if batch.count and _is_full(batch, group, kind, foreign=True):
+        if batch.count and _is_full(batch, group, kind):
             yield batch
             batch = Batch(at=batch.at)
         batch.at = number
