@@ -1,6 +1,6 @@
 """A file cut into batches of records, each written in one transaction, and where to go on behind each."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO
 
@@ -140,7 +140,3 @@ def _weight(value: Any) -> int:
     if isinstance(value, ForeignConversation):
         return sum(len(message.content) for message in value.messages) + 1000
     return len(getattr(value, "content", ""))
-
-
-def cursor_of(batch: Batch) -> Mapping[str, int]:
-    return {"at": batch.at, "line": batch.line}
