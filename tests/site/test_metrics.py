@@ -16,6 +16,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from apps.accounts.models import User
+from apps.core.http import observed as _observed  # noqa: F401  declares the figures of requests
 from apps.core.metrics import processes
 from apps.core.metrics.base import figures, queues
 from apps.core.metrics.exposition import SHARED
