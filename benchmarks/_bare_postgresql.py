@@ -1,9 +1,8 @@
 """The least that steps cost on PostgreSQL: bare psycopg over the same rows, with statements prepared and values in binary."""
 
-import statistics
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import psycopg
@@ -11,10 +10,11 @@ from django.db import connection
 from numpy.typing import NDArray
 
 from apps.search.text.analysis import document_terms
-from benchmarks.report import Timing, measure, timed
+from benchmarks._bare import Bare
+from benchmarks.report import Timing, measure
 
 
-class BarePostgreSQL:
+class BarePostgreSQL(Bare):
     """A connection to the server's database at hand, without Django."""
 
     def __init__(self) -> None:
@@ -25,9 +25,6 @@ class BarePostgreSQL:
         )
         self.connection.prepare_threshold = 0
         self._cursor = self.connection.cursor(binary=True)
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *exc: object) -> None:
         self.connection.execute("DROP TABLE IF EXISTS bare")
@@ -51,19 +48,6 @@ class BarePostgreSQL:
         row = self._cursor.execute(sql, (user,)).fetchone()
         assert row is not None
         return np.frombuffer(row[0], dtype="<f2").reshape(-1, 256).astype(np.float32)
-
-    def insert_bulk(self, texts: Sequence[str]) -> float:
-        """Milliseconds per row: text, vector and full text of a batch in one transaction; the median of five."""
-        times = []
-        for _ in range(5):
-            self._make_table()
-            times.append(timed(lambda: self._insert(list(enumerate(texts, 1))))[1] / len(texts))
-        return statistics.median(times)
-
-    def insert_single(self, texts: Sequence[str]) -> Timing:
-        """The same, one transaction per row."""
-        self._make_table()
-        return measure(lambda n: self._insert([(n + 1, texts[n])]), len(texts))
 
     def _insert(self, rows: list[tuple[int, str]]) -> None:
         with self.connection.transaction():

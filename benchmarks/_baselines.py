@@ -3,12 +3,10 @@
 import math
 import re
 import sqlite3
-import statistics
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +16,9 @@ from apps.search.embedders.base import unit_rows
 from apps.search.embedders.engines import embedder_for
 from apps.search.embedders.static import StaticEmbedder
 from apps.search.text.analysis import document_terms
+from benchmarks._bare import Bare
 from benchmarks._bare_postgresql import BarePostgreSQL
-from benchmarks.report import Timing, measure, timed
+from benchmarks.report import Timing, measure
 
 K1, B = 1.2, 0.75
 
@@ -82,7 +81,7 @@ def bare_database(path: Path) -> "BareSQLite | BarePostgreSQL":
     return BarePostgreSQL()
 
 
-class BareSQLite:
+class BareSQLite(Bare):
     """A connection as Izzy opens it, without Django."""
 
     def __init__(self, path: Path) -> None:
@@ -94,9 +93,6 @@ class BareSQLite:
             "mmap_size=268435456",
         ):
             self.connection.execute(f"PRAGMA {pragma}")
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *exc: object) -> None:
         self.connection.close()
@@ -120,19 +116,6 @@ class BareSQLite:
             return np.frombuffer(joined, dtype="<f2").reshape(-1, 256).astype(np.float32)
 
         return measure(run, 5)
-
-    def insert_bulk(self, texts: Sequence[str]) -> float:
-        """Milliseconds per row: text, vector and full text of a batch in one transaction; the median of five."""
-        times = []
-        for _ in range(5):
-            self._make_table()
-            times.append(timed(lambda: self._insert(list(enumerate(texts, 1))))[1] / len(texts))
-        return statistics.median(times)
-
-    def insert_single(self, texts: Sequence[str]) -> Timing:
-        """The same, one transaction per row."""
-        self._make_table()
-        return measure(lambda n: self._insert([(n + 1, texts[n])]), len(texts))
 
     def _insert(self, rows: list[tuple[int, str]]) -> None:
         self.connection.execute("BEGIN IMMEDIATE")

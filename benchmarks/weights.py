@@ -65,7 +65,6 @@ NOBODYS = 1000
 THRESHOLDS = tuple(round(-2 + 0.1 * step, 1) for step in range(26))
 OTHERS = ("de", "es", "fr")
 
-Floats = NDArray[np.float64]
 Concern = Callable[[ContextualQuery], tuple[float, float]]
 """How far a message concerns its user: by its words, and by an encoder's vector (0 without one)."""
 

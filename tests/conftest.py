@@ -25,6 +25,7 @@ from apps.accounts.services import token_create
 from benchmarks import _scratch
 from tests import forks
 from tests.database import empty_tables
+from tests.peers.anthropic_server import AnthropicServer
 from tests.peers.prepared import migrated
 from tests.peers.redis_server import redis_url  # noqa: F401  a fixture
 from tests.writer import requests_refuse_unlocked
@@ -144,6 +145,14 @@ def _quick_scratch() -> Iterator[None]:
 def _as_web_processes_do() -> Iterator[None]:
     with requests_refuse_unlocked():
         yield
+
+
+@pytest.fixture(scope="module")
+def peer() -> Iterator[AnthropicServer]:
+    """A server of the Messages API on a thread of its own, as the model of servers that are processes: it answers turns by its
+    script, and side jobs by itself."""
+    with AnthropicServer.in_thread(turns_only=True) as server:
+        yield server
 
 
 def make_user(name: str, *, superuser: bool = False) -> User:

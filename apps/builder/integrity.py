@@ -1,18 +1,17 @@
 """Checks of builds: open ones that can go on, ended ones that have an end, and capabilities that say they are being built."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Count, Exists, F, Max, OuterRef, Q, QuerySet
+from django.db.models import Count, Exists, F, Max, OuterRef, Q
 from django.utils import timezone
 
 from apps.builder.builds.ending import build_end
 from apps.builder.models import OPEN_STATES, Build, BuilderMessage, DialogueMessage, Follower, State
 from apps.capabilities.catalog.lifecycle import capability_fail
 from apps.capabilities.models import Capability, Status
-from apps.core.integrity import Check, Finding, disposable, integrity_checks, row_name, rows_of
+from apps.core.integrity import Check, Finding, disposable, findings, integrity_checks, rows_of
 
 REASON = "Izzy lost what it needed to go on with this. Try again."
 NOT_BUILT = "Nothing builds it any more. Try again."
@@ -21,86 +20,64 @@ NOT_BUILT = "Nothing builds it any more. Try again."
 def _find(user_id: UUID | None) -> Iterator[Finding]:
     builds = rows_of(Build, user_id)
     open_builds = builds.filter(state__in=OPEN_STATES)
-    yield from _findings(
+    yield from findings(
         open_builds.exclude(ended_at=None),
         "It is open, and has a time at which it ended.",
-        "Takes the time away; it goes on.",
-        "reopen",
+        repair="Takes the time away; it goes on.",
+        kind="reopen",
     )
-    yield from _findings(
+    yield from findings(
         builds.exclude(state__in=OPEN_STATES).filter(ended_at=None),
         "It has ended, and no time says when.",
-        "Notes the present time.",
-        "time",
+        repair="Notes the present time.",
+        kind="time",
     )
-    yield from _findings(
+    yield from findings(
         builds.filter(state=State.RUNNING, started_at=None),
         "It is being built, and was never begun.",
-        "Puts it back into the queue.",
-        "queue",
+        repair="Puts it back into the queue.",
+        kind="queue",
     )
     # A build goes on from its talk with the model, which is numbered from 0 without a gap.
     talk = DialogueMessage._base_manager.filter(build=OuterRef("pk")).order_by().values("build")
     gaps = talk.annotate(gap=Max("position") + 1 - Count("pk")).values("gap")
-    yield from _findings(
+    yield from findings(
         open_builds.annotate(gap=gaps).filter(gap__gt=0),
         "It is open, and parts of its talk with the model are gone.",
-        "Ends it as failed; the user can ask for it again.",
-        "end",
+        repair="Ends it as failed; the user can ask for it again.",
+        kind="end",
     )
     newest = BuilderMessage._base_manager.filter(build=OuterRef("pk")).order_by("-number")
-    yield from _findings(
+    yield from findings(
         builds.annotate(top=newest.values("number")[:1]).filter(top__gt=F("messages_count")),
         "It counts fewer messages than it has: no new one could be stored.",
-        "Raises its counter.",
-        "count",
+        repair="Raises its counter.",
+        kind="count",
     )
     unready = Q(capability__current=None) & ~Q(capability__status=Status.BUILDING)
-    yield from _findings(
+    yield from findings(
         open_builds.filter(unready),
         "It is open, and its capability, which has no version yet, is not being built.",
-        "Ends it as failed; the user can ask for it again.",
-        "end",
+        repair="Ends it as failed; the user can ask for it again.",
+        kind="end",
     )
-    yield from _around(user_id)
-
-
-def _around(user_id: UUID | None) -> Iterator[Finding]:
-    """Followers of builds, and the builds' workspaces."""
-    emitted = rows_of(Follower, user_id).filter(emitted__gt=F("build__messages_count"))
-    for key, owner in emitted.order_by().values_list("pk", "user_id"):
-        yield Finding(
-            about=row_name(Follower, key),
-            message="It was sent more messages of its build than there are.",
-            repair="Sends it what is new from here on.",
-            user_id=owner,
-            subject=("emitted", key),
-        )
+    yield from findings(
+        rows_of(Follower, user_id).filter(emitted__gt=F("build__messages_count")),
+        "It was sent more messages of its build than there are.",
+        repair="Sends it what is new from here on.",
+        kind="emitted",
+    )
     busy = Build._base_manager.filter(capability=OuterRef("pk"), state__in=OPEN_STATES)
-    idle = rows_of(Capability, user_id).filter(~Exists(busy), status=Status.BUILDING)
-    for key, owner in idle.order_by().values_list("pk", "user_id"):
-        yield Finding(
-            about=row_name(Capability, key),
-            message="It says that it is being built, and no build is open.",
-            repair="Puts it back into use where it has a version, else notes that it failed.",
-            user_id=owner,
-            subject=("idle", key),
-        )
+    yield from findings(
+        rows_of(Capability, user_id).filter(~Exists(busy), status=Status.BUILDING),
+        "It says that it is being built, and no build is open.",
+        repair="Puts it back into use where it has a version, else notes that it failed.",
+        kind="idle",
+    )
 
 
-def _findings(rows: "QuerySet[Any]", message: str, repair: str, kind: str) -> Iterator[Finding]:
-    for key, owner in rows.order_by().values_list("pk", "user_id"):
-        yield Finding(
-            about=row_name(Build, key),
-            message=message,
-            repair=repair,
-            user_id=owner,
-            subject=(kind, key),
-        )
-
-
-def _fix(findings: Sequence[Finding]) -> None:
-    for finding in findings:
+def _fix(found: Sequence[Finding]) -> None:
+    for finding in found:
         kind, key = finding.subject
         with transaction.atomic():
             _repair(kind, key, finding.user_id)

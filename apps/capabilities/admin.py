@@ -1,7 +1,6 @@
 """The admin's view of all users' capabilities. Deleting goes through the services, so that files and search follow."""
 
-from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from asgiref.sync import async_to_sync
 from django.contrib import admin, messages
@@ -17,21 +16,11 @@ from apps.capabilities.catalog.lifecycle import (
 from apps.capabilities.catalog.selectors import success_rate
 from apps.capabilities.models import Capability, CapabilityVersion, Execution
 from apps.capabilities.runs.examples import capability_retest
-from apps.core.admin import ReadOnlyAdmin
-from apps.core.db.writing import writing_for
-from apps.core.errors import IzzyError
-
-
-class OneByOneAdmin(ReadOnlyAdmin):
-    """Rows that are deleted by a service each."""
-
-    def delete_chosen(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
-        for row in rows:
-            self.delete_model(request, row)
+from apps.core.admin import OneByOneAdmin, ReadOnlyAdmin
 
 
 @admin.register(Capability)
-class CapabilityAdmin(OneByOneAdmin):
+class CapabilityAdmin(OneByOneAdmin, ReadOnlyAdmin):
     """All capabilities, for reading, with actions to take them out of use and to delete them."""
 
     list_display = ("name", "user", "status", "current", "runs", "success", "last_run_at", "updated_at")
@@ -75,31 +64,12 @@ class CapabilityAdmin(OneByOneAdmin):
 
         self._each(request, queryset, "tested", again)
 
-    def _each(
-        self,
-        request: HttpRequest,
-        rows: QuerySet[Capability],
-        done: str,
-        act: Callable[[Capability], object],
-    ) -> None:
-        """Does it to each one for its owner; says how many, and why not the others."""
-        count = 0
-        for row in rows:
-            try:
-                with writing_for(row.user_id):
-                    act(row)
-            except IzzyError as error:
-                self.message_user(request, error.message, messages.ERROR)
-            else:
-                count += 1
-        self.message_user(request, f"{count} {done}.", messages.SUCCESS if count else messages.WARNING)
-
     def delete_model(self, request: HttpRequest, obj: Capability) -> None:
         capability_delete(user_id=obj.user_id, capability_id=obj.pk)
 
 
 @admin.register(CapabilityVersion)
-class CapabilityVersionAdmin(OneByOneAdmin):
+class CapabilityVersionAdmin(OneByOneAdmin, ReadOnlyAdmin):
     """Versions, for reading; deleting one takes its files."""
 
     list_display = (

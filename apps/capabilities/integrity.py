@@ -25,8 +25,8 @@ from apps.core.integrity import (
     Check,
     Finding,
     disposable,
+    findings,
     integrity_checks,
-    keys_of,
     row_name,
     rows_of,
     users_each,
@@ -35,11 +35,6 @@ from apps.search.documents import Document, Source
 from apps.search.integrity import Indexed, indexed
 
 AT_ONCE = 200
-
-
-def _ids(user_id: UUID) -> Iterator[UUID]:
-    rows = Capability.objects.for_user(user_id).order_by("pk")
-    return rows.values_list("pk", flat=True).iterator(AT_ONCE)
 
 
 def _documents(user_id: UUID, ids: Sequence[UUID]) -> dict[UUID, list[Document]]:
@@ -52,33 +47,27 @@ def _versions(user_id: UUID | None) -> Iterator[Finding]:
     rows = rows_of(Capability, user_id)
     strange = Q(current__isnull=False) & ~Q(current__capability=F("pk"))
     differs = Q(current__isnull=False) & ~Q(path=F("current__path"))
-    for key, owner in keys_of(rows.filter(strange)):
-        yield Finding(
-            about=row_name(Capability, key),
-            message="Its current version is another capability's.",
-            advice="Choose one of its versions on its page.",
-            user_id=owner,
-        )
-    for key, owner in keys_of(rows.filter(differs).exclude(strange)):
-        yield Finding(
-            about=row_name(Capability, key),
-            message="Its folder is not that of its current version.",
-            repair="Takes over what its current version says.",
-            user_id=owner,
-            subject=("path", key),
-        )
-    for key, owner in keys_of(rows.filter(current=None, status=Status.ACTIVE)):
-        yield Finding(
-            about=row_name(Capability, key),
-            message="It is active, and has no version that could run.",
-            repair="Disables it.",
-            user_id=owner,
-            subject=("none", key),
-        )
+    yield from findings(
+        rows.filter(strange),
+        "Its current version is another capability's.",
+        advice="Choose one of its versions on its page.",
+    )
+    yield from findings(
+        rows.filter(differs).exclude(strange),
+        "Its folder is not that of its current version.",
+        repair="Takes over what its current version says.",
+        kind="path",
+    )
+    yield from findings(
+        rows.filter(current=None, status=Status.ACTIVE),
+        "It is active, and has no version that could run.",
+        repair="Disables it.",
+        kind="none",
+    )
 
 
-def _versions_fix(findings: Sequence[Finding]) -> None:
-    for finding in findings:
+def _versions_fix(found: Sequence[Finding]) -> None:
+    for finding in found:
         kind, key = finding.subject
         if kind == "none" and finding.user_id:
             reason = "It has no version that could run."
@@ -141,9 +130,9 @@ def _lost(path: str) -> Finding:
     )
 
 
-def _folders_fix(findings: Sequence[Finding]) -> None:
+def _folders_fix(found: Sequence[Finding]) -> None:
     storage = storages["shared"]
-    for finding in findings:
+    for finding in found:
         path = finding.subject
         # Whoever writes a version does so inside a transaction of the capability's owner: inside of ours nobody is about to
         # name the folder. One of no capability was there when all who wrote then had ended: nobody will.
@@ -184,12 +173,12 @@ def _layers(user_id: UUID | None) -> Iterator[Finding]:
         )
 
 
-def _layers_fix(findings: Sequence[Finding]) -> None:
-    for finding in findings:
+def _layers_fix(found: Sequence[Finding]) -> None:
+    for finding in found:
         layers_remove(finding.subject)
 
 
-indexed.register(Source.CAPABILITY, Indexed(Capability._meta.db_table, _ids, _documents))
+indexed.register(Source.CAPABILITY, Indexed(Capability.objects.for_user, _documents))
 integrity_checks.register(
     "capabilities: versions",
     Check("Capabilities are what their versions say", _versions, _versions_fix),

@@ -1,9 +1,9 @@
 """REST: talking with Izzy, and answering what a turn waits for."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeVar
 from uuid import UUID
 
 from asgiref.sync import async_to_sync
@@ -26,6 +26,7 @@ from apps.chat.stream.events import events_of
 from apps.chat.stream.snapshot import Start
 from apps.chat.turns import services
 from apps.chat.turns.branches import branch_choose
+from apps.chat.turns.preparing import turn_with_conversation
 from apps.chat.turns.scheduler import schedule_soon, scheduler
 from apps.chat.turns.services import MAX_CLIENT_ID, MAX_MESSAGE_CHARS
 from apps.core.db.pool import in_db
@@ -106,6 +107,9 @@ class ApproveInput(OpenInput):
     stream: bool = False
 
 
+B = TypeVar("B", AnswerInput, ApproveInput)
+
+
 class BranchInput(OpenInput):
     turn: Id = Field(description="One of a message's `versions`.")
 
@@ -181,18 +185,13 @@ async def turn_frames(
 @one_view()
 def _start(turn_id: UUID, after: int) -> tuple[Start, bool] | None:
     """The turn's stored events, and whether it has ended; None where its conversation was deleted meanwhile."""
-    turn = _turn_with_place.first(turn_id)
+    turn = turn_with_conversation.first(turn_id)
     if turn is None:
         return None
     conversation = turn.conversation
     frames = [event.frame(conversation.id) for event in events_of(_events(turn_id, after), after)]
     seq = max(after, conversation.stored_seq)
     return Start(frames, seq, None), turn.state not in OPEN_STATES
-
-
-@prepared
-def _turn_with_place(turn_id: UUID) -> QuerySet[Turn]:
-    return Turn.objects.unscoped().select_related("conversation").filter(id=turn_id)
 
 
 @prepared
@@ -302,11 +301,21 @@ class AnswerView(TurnView):
     )
     def post(self, request: Request, conversation_id: str) -> HttpResponseBase | dict[str, Any]:
         """Answer a question that a turn waits with. The turn then goes on."""
+
+        def answer(call_id: UUID, body: AnswerInput) -> None:
+            services.question_answer(user_id=self.user_id, tool_call_id=call_id, text=body.text)
+
+        return self.decided(conversation_id, AnswerInput, ToolCall.WaitsFor.ANSWER, answer)
+
+    def decided(
+        self, conversation_id: str, shape: type[B], kind: str, decide: Callable[[UUID, B], None]
+    ) -> HttpResponseBase | dict[str, Any]:
+        """The turn's events or end after `decide` was given the call that waits and the body of the request."""
         conversation = conversation_get(self.user_id, conversation_id)
-        body = self.body(AnswerInput)
+        body = self.body(shape)
         follow_check(self.user_id)
-        call = self.waiting(conversation, body.id, ToolCall.WaitsFor.ANSWER)
-        services.question_answer(user_id=self.user_id, tool_call_id=call.id, text=body.text)
+        call = self.waiting(conversation, body.id, kind)
+        decide(call.id, body)
         return self.resume(call, conversation.stored_seq, stream=body.stream)
 
     def waiting(self, conversation: Conversation, call_id: UUID | None, kind: str) -> ToolCall:
@@ -363,12 +372,11 @@ class ApproveView(AnswerView):
     )
     def post(self, request: Request, conversation_id: str) -> HttpResponseBase | dict[str, Any]:
         """Allow or decline a tool call that a turn waits with. The turn then goes on."""
-        conversation = conversation_get(self.user_id, conversation_id)
-        body = self.body(ApproveInput)
-        follow_check(self.user_id)
-        call = self.waiting(conversation, body.id, ToolCall.WaitsFor.APPROVAL)
-        services.approval_decide(user_id=self.user_id, tool_call_id=call.id, decision=body.decision)
-        return self.resume(call, conversation.stored_seq, stream=body.stream)
+
+        def decide(call_id: UUID, body: ApproveInput) -> None:
+            services.approval_decide(user_id=self.user_id, tool_call_id=call_id, decision=body.decision)
+
+        return self.decided(conversation_id, ApproveInput, ToolCall.WaitsFor.APPROVAL, decide)
 
 
 class BranchView(UserView):

@@ -271,9 +271,7 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is
 
     async def _follow(self, conversation_id: UUID, seq: int | None) -> None:
         await in_db(conversation_get, self.user.id, conversation_id)
-        await self._begin(
-            conversation_id, partial(start_for, self.user.id, conversation_id, seq, html=True)
-        )
+        await self._begin(conversation_id, partial(start_for, self.user.id, conversation_id, seq))
 
     async def _begin(self, conversation_id: UUID, start: Callable[[], Start]) -> None:
         """A subscription that could not begin ends: it would only gather what nobody gets."""

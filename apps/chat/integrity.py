@@ -2,7 +2,7 @@
 should hold of messages."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from uuid import UUID
 
 from django.db import models, transaction
@@ -24,7 +24,7 @@ from apps.chat.models import (
     TurnStatus,
 )
 from apps.chat.turns.store import turn_close
-from apps.core.integrity import Check, Finding, disposable, integrity_checks, keys_of, row_name, rows_of
+from apps.core.integrity import Check, Finding, disposable, findings, integrity_checks, row_name, rows_of
 from apps.memory.capture.windows import conversation_withdraw
 from apps.memory.models import CaptureWindow, MemoryUse, NoteHandle, WindowState
 from apps.search.documents import Document, Source
@@ -32,12 +32,6 @@ from apps.search.integrity import Indexed, indexed
 
 AT_ONCE = 500
 ENDED_EARLY = "integrity"
-Keys = Iterator[tuple[UUID, UUID]]
-
-
-def message_ids(user_id: UUID) -> Iterator[UUID]:
-    rows = Message.objects.for_user(user_id).order_by("pk")
-    return rows.values_list("pk", flat=True).iterator(AT_ONCE)
 
 
 def message_documents(user_id: UUID, ids: Sequence[UUID]) -> dict[UUID, list[Document] | None]:
@@ -68,20 +62,18 @@ def _numbers(user_id: UUID | None) -> Iterator[Finding]:
         logged=models.Subquery(events.values("last_seq")[:1]),
     )
     low = Q(newest__gt=F("last_position")) | Q(logged__gt=F("last_seq")) | Q(logged__gt=F("stored_seq"))
-    for key, owner in keys_of(rows.filter(low | Q(stored_seq__gt=F("last_seq")))):
-        yield Finding(
-            about=row_name(Conversation, key),
-            message="It counts fewer messages or events than it has: no new one could be stored.",
-            repair="Raises its counters.",
-            user_id=owner,
-            subject=key,
-        )
+    yield from findings(
+        rows.filter(low | Q(stored_seq__gt=F("last_seq"))),
+        "It counts fewer messages or events than it has: no new one could be stored.",
+        repair="Raises its counters.",
+    )
 
 
-def _numbers_fix(findings: Sequence[Finding]) -> None:
-    for finding in findings:
+def _numbers_fix(found: Sequence[Finding]) -> None:
+    for finding in found:
         with transaction.atomic():
-            row = Conversation.objects.unscoped().select_for_update().filter(pk=finding.subject).first()
+            _, key = finding.subject
+            row = Conversation.objects.unscoped().select_for_update().filter(pk=key).first()
             if row is None:
                 continue
             top = (
@@ -99,18 +91,33 @@ def _turns(user_id: UUID | None) -> Iterator[Finding]:
     opening = Message._base_manager.filter(
         turn=OuterRef("pk"), role=Role.USER, kind__in=[MessageKind.TEXT, MessageKind.NOTICE]
     )
-    for key, owner in keys_of(rows.filter(~Exists(opening), state__in=OPEN_STATES)):
-        yield _turn(key, owner, "It is open, and the message that it answers is gone.", "mute")
+    yield from findings(
+        rows.filter(~Exists(opening), state__in=OPEN_STATES),
+        "It is open, and the message that it answers is gone.",
+        repair="Ends it as failed.",
+        kind="mute",
+    )
     calls = ToolCall._base_manager.filter(turn_id=OuterRef("pk")).exclude(state=ToolCall.State.DONE)
-    for key, owner in keys_of(rows.filter(Exists(calls)).exclude(state__in=OPEN_STATES)):
-        yield _turn(key, owner, "It has ended, and tool calls of it have not.", "calls")
+    yield from findings(
+        rows.filter(Exists(calls)).exclude(state__in=OPEN_STATES),
+        "It has ended, and tool calls of it have not.",
+        repair="Ends them with an error, as a stopped turn's.",
+        kind="calls",
+    )
     asked = calls.filter(state=ToolCall.State.WAITING)
     decided = ToolCall._base_manager.filter(turn_id=OuterRef("pk"))
-    waiting = rows.filter(state=TurnStatus.WAITING).filter(~Exists(asked), ~Exists(decided))
-    for key, owner in keys_of(waiting):
-        yield _turn(key, owner, "It waits for the user, and nothing is asked.", "mute")
-    for key, owner in keys_of(rows.filter(ended_at=None).exclude(state__in=OPEN_STATES)):
-        yield _turn(key, owner, "It has ended, and no time says when.", "time")
+    yield from findings(
+        rows.filter(state=TurnStatus.WAITING).filter(~Exists(asked), ~Exists(decided)),
+        "It waits for the user, and nothing is asked.",
+        repair="Ends it as failed.",
+        kind="mute",
+    )
+    yield from findings(
+        rows.filter(ended_at=None).exclude(state__in=OPEN_STATES),
+        "It has ended, and no time says when.",
+        repair="Notes the present time.",
+        kind="time",
+    )
     several = rows.filter(state=TurnStatus.RUNNING).order_by().values("conversation_id", "user_id")
     for row in several.annotate(number=Count("pk")).filter(number__gt=1):
         yield Finding(
@@ -121,19 +128,8 @@ def _turns(user_id: UUID | None) -> Iterator[Finding]:
         )
 
 
-def _turn(key: UUID, owner: UUID, message: str, kind: str) -> Finding:
-    repair = {
-        "mute": "Ends it as failed.",
-        "calls": "Ends them with an error, as a stopped turn's.",
-        "time": "Notes the present time.",
-    }[kind]
-    return Finding(
-        about=row_name(Turn, key), message=message, repair=repair, user_id=owner, subject=(kind, key)
-    )
-
-
-def _turns_fix(findings: Sequence[Finding]) -> None:
-    for finding in findings:
+def _turns_fix(found: Sequence[Finding]) -> None:
+    for finding in found:
         kind, key = finding.subject
         with transaction.atomic():
             turn = Turn.objects.unscoped().select_for_update().filter(pk=key).first()
@@ -196,42 +192,28 @@ def _unanswered(turn: tuple[UUID | None, UUID | None], asked: set[str]) -> Itera
         )
 
 
-Kept = tuple[type[models.Model], str, Callable[[Sequence[UUID]], None]]
-
-
 def _orphans(user_id: UUID | None) -> Iterator[Finding]:
     """Rows that other apps keep by the id of a conversation or turn, and that go with it."""
     there = Conversation._base_manager.filter(pk=OuterRef("conversation_id"))
     for model in (NoteHandle, MemoryUse, ToolGrant, Follower):
         lost = rows_of(model, user_id).filter(~Exists(there), conversation_id__isnull=False)
-        for key, owner in keys_of(lost):
-            yield _orphan(
-                model, key, owner, "The conversation that it belongs to is gone.", "Removes it."
-            )
+        message = "The conversation that it belongs to is gone."
+        yield from findings(lost, message, repair="Removes it.", kind=model)
     of_turns = Turn._base_manager.filter(pk=OuterRef("turn_id"))
     of_builds = Build._base_manager.filter(pk=OuterRef("turn_id"))
     calls = rows_of(ToolCall, user_id).filter(
         ~Exists(of_turns), ~Exists(of_builds), turn_id__isnull=False
     )
-    for key, owner in keys_of(calls):
-        yield _orphan(
-            ToolCall, key, owner, "The turn or build that it belongs to is gone.", "Removes it."
-        )
+    message = "The turn or build that it belongs to is gone."
+    yield from findings(calls, message, repair="Removes it.", kind=ToolCall)
     windows = rows_of(CaptureWindow, user_id).filter(~Exists(there), state=WindowState.WAITING)
-    for key, owner in keys_of(windows):
-        message = "It waits to be read, and its conversation is gone."
-        yield _orphan(CaptureWindow, key, owner, message, "Withdraws it.")
-
-
-def _orphan(model: type[models.Model], key: UUID, owner: UUID, message: str, repair: str) -> Finding:
-    return Finding(
-        about=row_name(model, key), message=message, repair=repair, user_id=owner, subject=(model, key)
-    )
+    message = "It waits to be read, and its conversation is gone."
+    yield from findings(windows, message, repair="Withdraws it.", kind=CaptureWindow)
 
 
 @transaction.atomic
-def _orphans_fix(findings: Sequence[Finding]) -> None:
-    for finding in findings:
+def _orphans_fix(found: Sequence[Finding]) -> None:
+    for finding in found:
         model, key = finding.subject
         if model is not CaptureWindow:
             model._base_manager.filter(pk=key).delete()
@@ -240,7 +222,7 @@ def _orphans_fix(findings: Sequence[Finding]) -> None:
         conversation_withdraw(user_id=window.user_id, conversation_id=window.conversation_id)
 
 
-indexed.register(Source.CONVERSATION, Indexed(Message._meta.db_table, message_ids, message_documents))
+indexed.register(Source.CONVERSATION, Indexed(Message.objects.for_user, message_documents))
 integrity_checks.register(
     "chat: counters", Check("Conversations count their messages and events", _numbers, _numbers_fix)
 )

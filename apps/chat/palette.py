@@ -76,8 +76,8 @@ def _fits(entry: Entry, asked: list[str]) -> bool:
 
 
 def _actions(user: User) -> list[Entry]:
-    def to(title: str, name: str, icon: str, words: str = "", keys: str = "", ask: str = "") -> Entry:
-        return Entry(title, reverse(name) + ask, icon=icon, words=words, keys=keys)
+    def to(title: str, name: str, icon: str, words: str = "", keys: str = "") -> Entry:
+        return Entry(title, reverse(name), icon=icon, words=words, keys=keys)
 
     own = [
         to("New conversation", "chat:home", "new-chat", "chat begin", "Alt N"),

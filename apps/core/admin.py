@@ -1,5 +1,6 @@
 """The base of all apps' admin pages, and those of core."""
 
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, ClassVar
 from uuid import UUID
@@ -16,6 +17,7 @@ from unfold.admin import ModelAdmin
 from unfold.decorators import display
 
 from apps.core.db.writing import users_of, writing_for
+from apps.core.errors import IzzyError
 from apps.core.ids import parse_id
 from apps.core.integrity.requests import integrity_run_request
 from apps.core.models import InstanceState, IntegrityRun
@@ -90,6 +92,29 @@ class ReadOnlyAdmin(IzzyModelAdmin):
 
     def has_change_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
         return False
+
+
+class OneByOneAdmin(IzzyModelAdmin):
+    """Rows of users that services change and delete, one at a time."""
+
+    def delete_chosen(self, request: HttpRequest, rows: models.QuerySet[Any]) -> None:
+        for row in rows:
+            self.delete_model(request, row)
+
+    def _each(
+        self, request: HttpRequest, rows: models.QuerySet[Any], done: str, act: Callable[[Any], object]
+    ) -> None:
+        """Does it to each row for its owner; says how many, and why not the others. Rows have `pk` and `user_id` at hand."""
+        count = 0
+        for row in rows.select_related(None).only("pk", "user_id"):
+            try:
+                with writing_for(row.user_id):
+                    act(row)
+            except IzzyError as error:
+                self.message_user(request, error.message, messages.ERROR)
+            else:
+                count += 1
+        self.message_user(request, f"{count} {done}.", messages.SUCCESS if count else messages.WARNING)
 
 
 @admin.register(InstanceState)

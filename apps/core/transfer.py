@@ -32,6 +32,7 @@ MAX_WRONG = 200
 KNOWN = "It is here already."
 CHANGED = "It is here already and says something else; yours was kept."
 GONE = "What it belongs to is not here."
+OWN_ONLY = "Only your own export brings it."
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,10 +221,8 @@ def group_of(kind: str) -> RecordGroup | None:
 
 def paged(rows: "models.QuerySet[M]", size: int = PAGE) -> Iterator[M]:
     """The rows by their primary keys, so many with each query."""
-    page = list(rows.order_by("pk")[:size])
-    while page:
+    for page in pages(rows, size):
         yield from page
-        page = list(rows.filter(pk__gt=page[-1].pk).order_by("pk")[:size]) if len(page) == size else []
 
 
 def pages(rows: "models.QuerySet[M]", size: int = PAGE) -> Iterator[list[M]]:

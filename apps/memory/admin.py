@@ -1,7 +1,6 @@
 """The admin's view of all users' notes, files, windows and receipts. Changes go through the services, so that search and history stay right."""
 
 import json
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -17,8 +16,8 @@ from django.utils.html import format_html
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminTextInputWidget
 
-from apps.core.admin import IzzyModelAdmin, ReadOnlyAdmin
-from apps.core.db.writing import users_of, writing_for
+from apps.core.admin import OneByOneAdmin, ReadOnlyAdmin
+from apps.core.db.writing import users_of
 from apps.core.errors import IzzyError
 from apps.core.text import truncated
 
@@ -74,14 +73,6 @@ class WordsField(forms.CharField):
         return bool((initial or []) != self.clean(data))
 
 
-class DeletesOneByOne(admin.ModelAdmin):  # type: ignore[type-arg]  # generic for the type checker alone
-    """Deletes what was chosen as it deletes one row."""
-
-    def delete_chosen(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
-        for row in rows:
-            self.delete_model(request, row)
-
-
 class MemoryAdminForm(forms.ModelForm):  # type: ignore[type-arg]  # generic for the type checker alone
     """Checks what the service will check."""
 
@@ -100,7 +91,7 @@ class MemoryAdminForm(forms.ModelForm):  # type: ignore[type-arg]  # generic for
 
 
 @admin.register(Memory)
-class MemoryAdmin(DeletesOneByOne, IzzyModelAdmin):
+class MemoryAdmin(OneByOneAdmin):
     """All notes, deleted ones too. Deleting a note is what its owner could do; deleting it again erases it."""
 
     form = MemoryAdminForm
@@ -173,21 +164,6 @@ class MemoryAdmin(DeletesOneByOne, IzzyModelAdmin):
             )
 
         self._each(request, queryset, "purged", purged)
-
-    def _each(
-        self, request: HttpRequest, notes: QuerySet[Memory], done: str, act: Callable[[Memory], object]
-    ) -> None:
-        """Does it to each note for its owner; says how many, and why not the others."""
-        count = 0
-        for note in list(notes.only("pk", "user_id")):
-            try:
-                with writing_for(note.user_id):
-                    act(note)
-            except IzzyError as error:
-                self.message_user(request, error.message, messages.ERROR)
-            else:
-                count += 1
-        self.message_user(request, f"{count} {done}.", messages.SUCCESS if count else messages.WARNING)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Memory]:
         notes: QuerySet[Memory] = super().get_queryset(request)
@@ -269,7 +245,7 @@ class DecayCycleAdmin(ReadOnlyAdmin):
 
 
 @admin.register(MemoryFile)
-class MemoryFileAdmin(DeletesOneByOne, ReadOnlyAdmin):
+class MemoryFileAdmin(OneByOneAdmin, ReadOnlyAdmin):
     """All files, deleted ones too, for reading. Deleting one is what its owner could do; deleting it again erases it."""
 
     fields = ("user", "path", "content", "size", "origin", "created_at", "updated_at", "deleted_at")

@@ -1,19 +1,19 @@
 """Checks of notes, files, windows and imports; and what search should hold of notes and files."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
-from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F, Max, Q, QuerySet
+from django.db.models import F, Max, Q
 from django.utils import timezone
 
 from apps.core.integrity import (
     Check,
     Finding,
     disposable,
+    findings,
     integrity_checks,
     keys_of,
     owner_of,
@@ -43,10 +43,6 @@ from apps.search.integrity import Indexed, indexed
 AT_ONCE = 500
 LONG_AHEAD = timedelta(days=2)
 """Nothing of a user's is put off for so long; a time beyond it is from before the clock was set back."""
-
-
-def _ids(rows: Callable[[UUID], QuerySet[Any]]) -> Callable[[UUID], Iterator[UUID]]:
-    return lambda user_id: rows(user_id).order_by("pk").values_list("pk", flat=True).iterator(AT_ONCE)
 
 
 def note_documents(user_id: UUID, ids: Sequence[UUID]) -> dict[UUID, list[Document]]:
@@ -102,12 +98,12 @@ def _derived(user_id: UUID) -> Iterator[Finding]:
         )
 
 
-def _derived_fix(findings: Sequence[Finding]) -> None:
-    for finding in findings:
+def _derived_fix(found: Sequence[Finding]) -> None:
+    for finding in found:
         model, key = finding.subject
         with transaction.atomic():
             if model is DecayCycle:
-                clock, _ = DecayCycle.objects.get_or_create(user_id=owner_of(findings))
+                clock, _ = DecayCycle.objects.get_or_create(user_id=owner_of(found))
                 DecayCycle.objects.filter(pk=clock.pk, cycle__lt=key).update(cycle=key)
                 continue
             row = model.everything.select_for_update().filter(pk=key).first()
@@ -121,46 +117,38 @@ def _derived_fix(findings: Sequence[Finding]) -> None:
 def _windows(user_id: UUID | None) -> Iterator[Finding]:
     rows = CaptureWindow.objects.for_user(user_id) if user_id else CaptureWindow.objects.unscoped()
     wordy = ~Q(segments=[]) | ~Q(shown=[])
-    for key, owner in keys_of(rows.exclude(state__in=UNREAD).filter(wordy)):
-        yield Finding(
-            about=row_name(CaptureWindow, key),
-            message="It was read or withdrawn, and still holds words.",
-            repair="Empties it.",
-            user_id=owner,
-            subject=("words", key),
-        )
-    for key, owner in keys_of(rows.filter(state=WindowState.WAITING, segments=[])):
-        yield Finding(
-            about=row_name(CaptureWindow, key),
-            message="It waits to be read, and there is nothing in it.",
-            repair="Withdraws it.",
-            user_id=owner,
-            subject=("empty", key),
-        )
+    yield from findings(
+        rows.exclude(state__in=UNREAD).filter(wordy),
+        "It was read or withdrawn, and still holds words.",
+        repair="Empties it.",
+        kind="words",
+    )
+    yield from findings(
+        rows.filter(state=WindowState.WAITING, segments=[]),
+        "It waits to be read, and there is nothing in it.",
+        repair="Withdraws it.",
+        kind="empty",
+    )
     far = timezone.now() + LONG_AHEAD
-    for key, owner in keys_of(rows.filter(state=WindowState.WAITING, due_at__gt=far)):
-        yield Finding(
-            about=row_name(CaptureWindow, key),
-            message="It is to be read only long after now: the clock was set back.",
-            repair="Has it read now.",
-            user_id=owner,
-            subject=("due", key),
-        )
+    yield from findings(
+        rows.filter(state=WindowState.WAITING, due_at__gt=far),
+        "It is to be read only long after now: the clock was set back.",
+        repair="Has it read now.",
+        kind="due",
+    )
     notes = Memory.objects.for_user(user_id) if user_id else Memory.objects.unscoped()
-    for key, owner in keys_of(notes.exclude(occasions_wait="").filter(occasions_due__gt=far)):
-        yield Finding(
-            about=row_name(Memory, key),
-            message="Its occasions are to be looked at only long after now: the clock was set back.",
-            repair="Has them looked at now.",
-            user_id=owner,
-            subject=("occasions", key),
-        )
+    yield from findings(
+        notes.exclude(occasions_wait="").filter(occasions_due__gt=far),
+        "Its occasions are to be looked at only long after now: the clock was set back.",
+        repair="Has them looked at now.",
+        kind="occasions",
+    )
 
 
 @transaction.atomic
-def _windows_fix(findings: Sequence[Finding]) -> None:
+def _windows_fix(found: Sequence[Finding]) -> None:
     far, now = timezone.now() + LONG_AHEAD, timezone.now()
-    for finding in findings:
+    for finding in found:
         kind, key = finding.subject
         windows = CaptureWindow.objects.unscoped().filter(pk=key)
         if kind == "words":
@@ -206,20 +194,18 @@ def _uuid(name: str) -> UUID | None:
         return None
 
 
-def _uploads_fix(findings: Sequence[Finding]) -> None:
-    for finding in findings:
+def _uploads_fix(found: Sequence[Finding]) -> None:
+    for finding in found:
         if isinstance(finding.subject, UUID):
             import_lost(finding.subject)
         else:
             finding.subject.unlink(missing_ok=True)
 
 
-indexed.register(
-    Source.MEMORY, Indexed(Memory._meta.db_table, _ids(Memory.objects.with_deleted), note_documents)
-)
+indexed.register(Source.MEMORY, Indexed(Memory.objects.with_deleted, note_documents))
 indexed.register(
     Source.FILE,
-    Indexed(MemoryFile._meta.db_table, _ids(MemoryFile.objects.with_deleted), _file_documents),
+    Indexed(MemoryFile.objects.with_deleted, _file_documents),
 )
 integrity_checks.register(
     "memory: derived",

@@ -7,7 +7,10 @@ import shutil
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
+
+if TYPE_CHECKING:
+    from izzy_cli.client import Answer
 
 Row = dict[str, Any]
 
@@ -155,3 +158,22 @@ def page_line(page: Row, number: int, size: int) -> None:
         first = (number - 1) * size + 1
         more = f"; more with --page {number + 1}" if page["next"] else ""
         say(styled(f"{first}–{first + shown - 1} of {page['count']}{more}", "dim"))
+
+
+def show_page(
+    answer: "Answer", columns: Sequence[Column], number: int, size: int, *, as_json: bool, empty: str
+) -> None:
+    """A page of a list, as JSON or as rows."""
+    if as_json:
+        say_json(answer.content)
+        return
+    show_rows(columns, answer.value["results"], empty=empty)
+    page_line(answer.value, number, size)
+
+
+def show_answer(answer: "Answer", show: Callable[[Row], None], *, as_json: bool) -> None:
+    """The answer as JSON, or as `show` shows it to people."""
+    if as_json:
+        say_json(answer.content)
+    else:
+        show(answer.value)

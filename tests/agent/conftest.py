@@ -6,6 +6,7 @@ import pytest
 from apps.agent.offline import responder
 from tests.agent.waiting import Shredder
 from tests.peers.anthropic_server import AnthropicServer
+from tests.peers.web_pages import WebPages
 
 
 @pytest.fixture
@@ -14,6 +15,14 @@ async def peer(settings: Any) -> AsyncIterator[AnthropicServer]:
     async with AnthropicServer() as server:
         settings.ANTHROPIC_API_KEY = "key-of-the-tests"
         settings.ANTHROPIC_BASE_URL = server.url
+        yield server
+
+
+@pytest.fixture
+async def web(settings: Any) -> AsyncIterator[WebPages]:
+    """Pages that can be opened."""
+    async with WebPages() as server:
+        settings.IZZY_PRIVATE_HOSTS = [server.allowed]
         yield server
 
 

@@ -1,8 +1,6 @@
 """Pages that no article can be found in are read all the same: as they are, in bounded time, whatever they are made of."""
 
 import re
-from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
 
@@ -19,13 +17,6 @@ CHARS = 4_900_000
 
 def filled(piece: str) -> str:
     return f"<html><title>Huge</title><body><p>First words.</p>{piece * (CHARS // len(piece))}"
-
-
-@pytest.fixture
-async def web(settings: Any) -> AsyncIterator[WebPages]:
-    async with WebPages() as server:
-        settings.IZZY_PRIVATE_HOSTS = [server.allowed]
-        yield server
 
 
 async def test_a_huge_flat_page_is_read_in_parts(web: WebPages) -> None:

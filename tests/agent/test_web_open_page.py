@@ -2,7 +2,6 @@
 
 import gzip
 import zlib
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -15,13 +14,6 @@ from tests.agent.turns import Turn
 from tests.agent.web import Caller
 from tests.peers.anthropic_server import AnthropicServer, reply, tool
 from tests.peers.web_pages import WebPages, pdf
-
-
-@pytest.fixture
-async def web(settings: Any) -> AsyncIterator[WebPages]:
-    async with WebPages() as server:
-        settings.IZZY_PRIVATE_HOSTS = [server.allowed]
-        yield server
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import asyncio
 import socket
 import zlib
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -68,13 +68,6 @@ FORBIDDEN = [
     "http://127.0.0.1:{port}/\r\nHost: example.org",
     "",
 ]
-
-
-@pytest.fixture
-async def web(settings: Any) -> AsyncIterator[WebPages]:
-    async with WebPages() as server:
-        settings.IZZY_PRIVATE_HOSTS = [server.allowed]
-        yield server
 
 
 @pytest.fixture

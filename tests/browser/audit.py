@@ -3,19 +3,19 @@ are there, colours that can be read, nothing wider than the window."""
 
 from playwright.sync_api import Page
 
-_AUDIT = r"""() => {
-  const problems = [];
-  const visible = (element) => element.checkVisibility({ opacityProperty: true, visibilityProperty: true }) && element.getClientRects().length > 0;
+_SHARED = r"""  const visible = (element) => element.checkVisibility({ opacityProperty: true, visibilityProperty: true }) && element.getClientRects().length > 0;
   const where = (element) => {
     const id = element.id ? `#${element.id}` : element.classList.length ? `.${[...element.classList].join(".")}` : "";
     return `<${element.tagName.toLowerCase()}${id}> ${(element.textContent || element.getAttribute("placeholder") || "").trim().slice(0, 40)}`;
   };
-  const wide = document.documentElement.scrollWidth - window.innerWidth;
+"""
+_WIDTHS = r"""  const wide = document.documentElement.scrollWidth - window.innerWidth;
   if (wide > 0) problems.push(`${wide} px wider than the window`);
   for (const box of document.querySelectorAll(".main-scroll, .chat-scroll, .sidebar-scroll")) {
     if (box.scrollWidth > box.clientWidth) problems.push(`${box.scrollWidth - box.clientWidth} px too wide: ${where(box).slice(0, 30)}`);
   }
-  if (!document.title.trim()) problems.push("no title");
+"""
+_NAMES = r"""  if (!document.title.trim()) problems.push("no title");
   if (!document.documentElement.lang) problems.push("no language");
   const headings = [...document.querySelectorAll("h1")].filter((element) => element.checkVisibility());
   if (headings.length !== 1) problems.push(`${headings.length} first headings`);
@@ -38,8 +38,8 @@ _AUDIT = r"""() => {
       for (const id of element.getAttribute(name).split(/\s+/)) if (id && !ids.has(id)) problems.push(`${name} leads nowhere: #${id}`);
     }
   }
-
-  const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+"""
+_CONTRASTS = r"""  const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
   const colours = new Map();
   const rgba = (text) => {
     if (!colours.has(text)) {
@@ -75,8 +75,8 @@ _AUDIT = r"""() => {
     const enough = size >= 24 || (size >= 18.66 && Number(style.fontWeight) >= 700) ? 3 : 4.5;
     if (ratio < enough - 0.02) problems.push(`contrast ${ratio.toFixed(2)}: ${where(element)}`);
   }
-
-  if (matchMedia("(pointer: coarse)").matches) {
+"""
+_MEDIA = r"""  if (matchMedia("(pointer: coarse)").matches) {
     for (const element of document.querySelectorAll(".btn, button, select, summary, .tabs a, .pills a, .nav-item")) {
       if (!visible(element) || element.closest(".visually-hidden")) continue;
       const { width, height } = element.getBoundingClientRect();
@@ -91,15 +91,31 @@ _AUDIT = r"""() => {
       if (moving.split(",").some((time) => Number.parseFloat(time) > 0.01)) problems.push(`moves, though no motion is wanted: ${where(element)}`);
     }
   }
-  return [...new Set(problems)];
-}"""
+"""
+
+
+def _problems(page: Page, *parts: str) -> list[str]:
+    page.wait_for_load_state()
+    looks = "\n".join(parts)
+    found: list[str] = page.evaluate(
+        f"() => {{\n  const problems = [];\n{_SHARED}{looks}  return [...new Set(problems)];\n}}"
+    )
+    return found
 
 
 def audit(page: Page) -> list[str]:
     """Returns what is wrong with the page, once it is loaded: one line each."""
-    page.wait_for_load_state()
-    found: list[str] = page.evaluate(_AUDIT)
-    return found
+    return _problems(page, _WIDTHS, _NAMES, _CONTRASTS, _MEDIA)
+
+
+def widths(page: Page) -> list[str]:
+    """Returns what of the page is wider than its place."""
+    return _problems(page, _WIDTHS)
+
+
+def contrasts(page: Page) -> list[str]:
+    """Returns what of the page is hard to read in its colours: every text is looked at, which takes long."""
+    return _problems(page, _CONTRASTS)
 
 
 _UNFOLD = """() => {

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 
 from playwright.sync_api import Locator, Page, expect
 
-ENDED = ("done", "stopped", "failed", "interrupted")
-
 
 @dataclass
 class Chat:

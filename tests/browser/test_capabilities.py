@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, StorageState, expect
 
+from tests.browser.audit import widths
 from tests.browser.conftest import PHONE
 from tests.browser.server import Server
-from tests.browser.test_pages import TOO_WIDE
 from tests.capabilities.conftest import real_sandbox  # noqa: F401  a fixture
 
 CODE = "def run(args):\nprint('log line')\nreturn 'Sum: ' + str(args['a'] + args['b'])"
@@ -98,7 +98,7 @@ def test_the_pages_fit_on_a_phone(
                  "capabilities/new/", "capabilities/install/", "settings/secrets/"):  # fmt: skip
         page.goto(f"{server.url}/{path}")
         page.wait_for_load_state("networkidle")
-        assert page.evaluate(TOO_WIDE) == 0, path
+        assert widths(page) == [], path
 
 
 def test_a_button_that_was_disabled_meanwhile_has_the_focus_again(

@@ -6,6 +6,7 @@ dark and empty in the light, unfolded. The keys that every page has are tried on
 import json
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import httpx
@@ -13,7 +14,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, StorageState, ViewportSize, expect
 
-from tests.browser.audit import audit, unfold
+from tests.browser.audit import audit, unfold, widths
 from tests.browser.axe import violations, with_axe
 from tests.browser.conftest import PHONE
 from tests.browser.server import Server
@@ -59,20 +60,12 @@ LOOKS: dict[str, list[str]] = {
 NOT_OURS = ("api/", "admin/")
 
 
-@pytest.fixture(scope="module")
-def rich(server: Server) -> tuple[StorageState, dict[str, str]]:
-    """A user who owns a row of everything, and the ids of it."""
-    state = server.someone()
-    said = server.manage("shell", "-v", "0", "-c", FILL.format(session=state["cookies"][0]["value"]))
-    found = re.search(r"^IDS (.*)$", said, flags=re.MULTILINE)
-    assert found, said
-    ids: dict[str, str] = json.loads(found[1])
-    return state, ids
+@dataclass(frozen=True)
+class Visitor:
+    """Somebody's cookies, and the addresses of all pages that there are for them."""
 
-
-@pytest.fixture(scope="module")
-def poor(server: Server) -> StorageState:
-    return server.someone()
+    state: StorageState
+    urls: list[str]
 
 
 def parameters(ids: dict[str, str]) -> dict[str, str]:
@@ -112,6 +105,23 @@ def pages(server: Server, state: StorageState, ids: dict[str, str] | None) -> li
                 if ids is None:
                     break
     return found
+
+
+@pytest.fixture(scope="module")
+def rich(server: Server) -> Visitor:
+    """A user who owns a row of everything."""
+    state = server.someone()
+    said = server.manage("shell", "-v", "0", "-c", FILL.format(session=state["cookies"][0]["value"]))
+    found = re.search(r"^IDS (.*)$", said, flags=re.MULTILINE)
+    assert found, said
+    return Visitor(state, pages(server, state, json.loads(found[1])))
+
+
+@pytest.fixture(scope="module")
+def poor(server: Server) -> Visitor:
+    """A user who has nothing yet."""
+    state = server.someone()
+    return Visitor(state, pages(server, state, None))
 
 
 WRITTEN_IN = (
@@ -161,7 +171,7 @@ def problems(
         found += [f"{url}: {wrong}" for wrong in violations(page, contrast=True)] if axe else []
         if page.viewport_size == FULL:
             page.set_viewport_size(TWICE_AS_LARGE)
-            found += [f"{url} at 200 %: {wrong}" for wrong in audit(page) if " px" in wrong]
+            found += [f"{url} at 200 %: {wrong}" for wrong in widths(page)]
             page.set_viewport_size(FULL)
         if keys and url not in WITHOUT_KEYS:
             found += [f"{url}: {wrong}" for wrong in keys_problems(page)]
@@ -172,11 +182,9 @@ def problems(
 def test_every_page_with_something_on_it(
     look: dict[str, Any],
     server: Server,
-    rich: tuple[StorageState, dict[str, str]],
+    rich: Visitor,
     open_page: Callable[..., Page],
 ) -> None:
-    state, ids = rich
-    urls = pages(server, state, ids)
     for wanted in (
         "/purge/",
         "/log/",
@@ -187,17 +195,17 @@ def test_every_page_with_something_on_it(
         "/c/0",
         "/usage/",
     ):
-        assert any(wanted in url for url in urls), f"{wanted} is not among {urls}"
-    page = open_page(server.url, state=state, **look)
-    assert problems(page, server, urls, axe=look is NARROW, keys=look is WIDE) == []
+        assert any(wanted in url for url in rich.urls), f"{wanted} is not among {rich.urls}"
+    page = open_page(server.url, state=rich.state, **look)
+    assert problems(page, server, rich.urls, axe=look is NARROW, keys=look is WIDE) == []
 
 
 @pytest.mark.parametrize("look", [NARROW, WIDE], ids=["narrow-dark", "wide-light"])
 def test_every_page_of_somebody_who_has_nothing_yet(
-    look: dict[str, Any], server: Server, poor: StorageState, open_page: Callable[..., Page]
+    look: dict[str, Any], server: Server, poor: Visitor, open_page: Callable[..., Page]
 ) -> None:
-    page = open_page(server.url, state=poor, **look)
-    assert problems(page, server, pages(server, poor, None), axe=look is WIDE) == []
+    page = open_page(server.url, state=poor.state, **look)
+    assert problems(page, server, poor.urls, axe=look is WIDE) == []
 
 
 def test_the_pages_of_the_superuser(
@@ -209,11 +217,11 @@ def test_the_pages_of_the_superuser(
 
 
 def test_keys_are_on_pages_without_the_sidebar_too(
-    server: Server, rich: tuple[StorageState, dict[str, str]], open_page: Callable[..., Page], watch: Any
+    server: Server, rich: Visitor, open_page: Callable[..., Page], watch: Any
 ) -> None:
     """The question before a link is among the pages above; this page lists the keys that it has, and nothing else."""
     watch.allowed.append("404")
-    page = open_page(f"{server.url}/no-such-page/", state=rich[0], **WIDE)
+    page = open_page(f"{server.url}/no-such-page/", state=rich.state, **WIDE)
     assert keys_problems(page) == []
     page.keyboard.press("?")
     keys = page.get_by_role("dialog", name="Keyboard shortcuts")
@@ -247,7 +255,7 @@ ADMIN = ("", "memory/memory/", "capabilities/capability/", "agent/toolcall/")
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_the_admin(
-    theme: str, server: Server, rich: Any, owner: StorageState, open_page: Callable[..., Page]
+    theme: str, server: Server, rich: Visitor, owner: StorageState, open_page: Callable[..., Page]
 ) -> None:
     """Its first page, some lists and a form; the frame around them is unfold's, whose best practices are not ours."""
     page = open_page(
@@ -258,7 +266,7 @@ def test_the_admin(
     found = []
     for url in [*(f"/admin/{model}" for model in ADMIN), str(first)]:
         page.goto(server.url + url)
-        found += [f"{url}: {wrong}" for wrong in audit(page) if "wider than" in wrong]
+        found += [f"{url}: {wrong}" for wrong in widths(page)]
         found += [f"{url}: {wrong}" for wrong in violations(page, contrast=True, best_practices=False)]
     assert found == []
 

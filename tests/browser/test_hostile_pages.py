@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from playwright.sync_api import Page, StorageState, ViewportSize
 
-from tests.browser.audit import audit
+from tests.browser.audit import audit, widths
 from tests.browser.conftest import PHONE
 from tests.browser.server import Server
 from tests.site.hostile import LINE, MARKUP, TOOL, WORDS
@@ -25,8 +25,6 @@ session = import_module(settings.SESSION_ENGINE).SessionStore({session!r})
 print("IDS", json.dumps(make_hostile(User.objects.get(pk=session["_auth_user_id"]))))
 """
 DESK: ViewportSize = {"width": 1440, "height": 900}
-TOO_WIDE = """() => [document.documentElement, ...document.querySelectorAll(".main-scroll, .chat-scroll, .sidebar-scroll")].some(
-  (box) => box.scrollWidth > (box === document.documentElement ? innerWidth : box.clientWidth))"""
 UNDIRECTED = """() => {
   const found = new Set();
   const isOwn = (element) => element.matches("[dir=auto], bdi, option, title, script, style, noscript, svg") || getComputedStyle(element).unicodeBidi === "plaintext";
@@ -100,12 +98,11 @@ def problems(page: Page, server: Server, urls: list[str], *, ours: bool) -> list
         answer = page.goto(server.url + url)
         if answer is None or answer.status != 200:
             found.append(f"{url}: {answer and answer.status}")
-        seen = audit(page)
-        found += [f"{url}: {wrong}" for wrong in seen if ours or "wider than the window" in wrong]
+        found += [f"{url}: {wrong}" for wrong in (audit if ours else widths)(page)]
         if ours:
             found += [f"{url}: {wrong}" for wrong in page.evaluate(UNDIRECTED)]
             page.set_viewport_size(DESK)
-            found += [f"{url} on a desk: wider than the window"] * page.evaluate(TOO_WIDE)
+            found += [f"{url} on a desk: {wrong}" for wrong in widths(page)]
             page.set_viewport_size(NARROW["viewport"])
         if page.evaluate("'hacked' in window"):
             found.append(f"{url}: a script ran")

@@ -6,41 +6,18 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, StorageState, expect
 
+from tests.browser.audit import widths
 from tests.browser.chat import Chat
 from tests.browser.conftest import PHONE, Watch
 from tests.browser.server import Server
-
-SIGNED_IN = [
-    "/",
-    "/memory/",
-    "/memory/review/",
-    "/memory/files/",
-    "/memory/quality/",
-    "/memory/purges/",
-    "/capabilities/",
-    "/builds/",
-    "/settings/",
-    "/settings/password/",
-    "/settings/tokens/",
-    "/usage/",
-    "/settings/users/",
-    "/settings/instance/",
-    "/settings/delete/",
-    "/api/docs/",
-    "/admin/",
-]
-TOO_WIDE = """() => {
-  const wide = document.documentElement.scrollWidth - window.innerWidth;
-  return wide > 0 ? wide : 0;
-}"""
 
 
 def test_pages_open_without_a_complaint(
     server: Server, owner: StorageState, open_page: Callable[..., Page]
 ) -> None:
-    """Also of what they load later. How every page looks is in test_every_page.py."""
+    """Also of what these load later. All others are opened, and looked at, in test_every_page.py."""
     page = open_page(server.url, state=owner)
-    for path in SIGNED_IN:
+    for path in ("/", "/memory/", "/api/docs/", "/admin/"):
         page.goto(server.url + path)
         page.wait_for_load_state("networkidle")
         assert page.title(), path
@@ -55,7 +32,7 @@ def test_a_long_conversation_is_not_wider_than_a_phone(
     chat.say("what do you know about words?")
     for card in page.locator(".tool summary").all():
         card.click()
-    assert page.evaluate(TOO_WIDE) == 0
+    assert widths(page) == []
 
 
 def test_an_empty_chat_is_read_from_its_top(

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.audit import audit
+from tests.browser.audit import audit, contrasts
 from tests.browser.axe import violations, with_axe
 from tests.browser.conftest import Watch
 from tests.browser.recorded import Recording, finished, memory_item, streamed, tool_round
@@ -29,7 +29,7 @@ class Looker:
     def look(self, state: str) -> None:
         seen = audit(self.page) + violations(self.page, contrast=True)
         self._colours("dark")
-        seen += [f"dark: {wrong}" for wrong in audit(self.page) if "contrast" in wrong]
+        seen += [f"dark: {wrong}" for wrong in contrasts(self.page)]
         self._colours("light")
         self.found += [f"{state}: {wrong}" for wrong in seen]
 

@@ -26,19 +26,13 @@ MARK = f"marked_by_the_crash_test_{os.getpid()}"
 
 
 @pytest.fixture(scope="module")
-def model() -> Iterator[AnthropicServer]:
-    with AnthropicServer.in_thread(turns_only=True) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory, model: AnthropicServer) -> Iterator[Site]:
+def site(tmp_path_factory: pytest.TempPathFactory, peer: AnthropicServer) -> Iterator[Site]:
     """One web process for all tests here; each starts the workers it needs."""
     with tempfile.TemporaryDirectory(prefix="izzy-builds-") as folder:
         Path(folder).chmod(0o755)
         site = Site(
             tmp_path_factory.mktemp("site"),
-            ANTHROPIC_BASE_URL=model.url,
+            ANTHROPIC_BASE_URL=peer.url,
             ANTHROPIC_API_KEY="key-for-tests",
             IZZY_THROTTLE="off",
             IZZY_BUILDS_PER_USER="10",
@@ -89,12 +83,12 @@ def sandboxes() -> set[int]:
 
 
 def test_a_build_whose_worker_is_killed_goes_on_in_the_next_one(
-    site: Site, model: AnthropicServer
+    site: Site, peer: AnthropicServer
 ) -> None:
     sleeping = code(
         f"import subprocess; subprocess.run(['python3', '-c', 'import time; time.sleep(3000)', '{MARK}'])"
     )
-    model.add(write(), sleeping)
+    peer.add(write(), sleeping)
     worker = worker_of(site)
     with site.client() as client:
         build = client.post("/api/v1/builds/", json=ASK).json()["build_id"]
@@ -106,7 +100,7 @@ def test_a_build_whose_worker_is_killed_goes_on_in_the_next_one(
         eventually(lambda: not sandboxes())
         assert state(client, build)["state"] == "running"
 
-        model.add(TRIED, register())
+        peer.add(TRIED, register())
         lease_runs_out(site)
         with working(site):
             eventually(lambda: state(client, build)["state"] != "running")
@@ -129,9 +123,9 @@ def state(client: httpx.Client, build: str) -> dict[str, Any]:
     return found
 
 
-def test_ten_builds_at_once_finish_and_chat_goes_on(site: Site, model: AnthropicServer) -> None:
+def test_ten_builds_at_once_finish_and_chat_goes_on(site: Site, peer: AnthropicServer) -> None:
     """How quickly chat answers meanwhile is measured by `manage.py benchmark builds`."""
-    model.fallback = builder_or_chat
+    peer.fallback = builder_or_chat
     with site.client() as client:
         with working(site):
             builds = [

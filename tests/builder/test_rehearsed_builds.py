@@ -3,12 +3,10 @@
 from typing import Any
 
 import pytest
-from pytest_django import Settings
 
 from apps.accounts.models import User
 from apps.agent.model.client import Usage
 from apps.agent.models import ModelCall
-from apps.agent.offline import responder
 from apps.agent.offline.rehearsals import PIECES, RehearsedTool
 from apps.builder.builds.requesting import build_change, build_request
 from apps.builder.builds.selectors import build_usage
@@ -16,19 +14,16 @@ from apps.builder.models import State
 from apps.builder.runner.pool import BuildPool
 from apps.capabilities.runs.execution import capability_execute
 from apps.core.db.pool import in_db
+from tests.agent.conftest import offline as offline
 from tests.builder.test_building import built, told
+
+pytestmark = pytest.mark.usefixtures("offline")
 
 USES: dict[str, tuple[dict[str, Any], str]] = {
     "dice_roller": ({"dice": "2d6+1"}, "2d6+1: "),
     "unit_converter": ({"value": 10, "from": "kg", "to": "lb"}, "22.0462 lb"),
     "text_statistics": ({"text": "Rain, rain, rain. It stops."}, "5 words, 2 sentences"),
 }
-
-
-@pytest.fixture(autouse=True)
-def _offline(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings.ANTHROPIC_API_KEY = settings.ANTHROPIC_BASE_URL = ""
-    monkeypatch.setattr(responder, "WORD_SECONDS", 0)
 
 
 @pytest.mark.parametrize("piece", PIECES, ids=lambda piece: piece.name)

@@ -14,12 +14,6 @@ pytestmark = pytest.mark.long
 
 
 @pytest.fixture(scope="module")
-def peer() -> Iterator[AnthropicServer]:
-    with AnthropicServer.in_thread(turns_only=True) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
 def prepared(peer: AnthropicServer, tmp_path_factory: pytest.TempPathFactory) -> Server:
     """A data directory with its tables and its user, to be copied."""
     return Server(tmp_path_factory.mktemp("prepared"), peer.url)

@@ -157,8 +157,8 @@ def test_nor_do_its_pages_and_those_who_watch_it(
     )
     browser, program, past = sign_in(alice), api(alice), Tools(user_id=alice.pk)
     with plans() as steps:
-        start_for(alice.pk, place.pk, None, html=True)
-        start_for(alice.pk, place.pk, 1, html=True)
+        start_for(alice.pk, place.pk, None)
+        start_for(alice.pk, place.pk, 1)
         for path in ("/", f"/c/{place.pk}/", f"/c/{place.pk}/log/", "/conversations/"):
             assert browser.get(path).status_code == 200
         for path in ("", f"{place.pk}/", f"{place.pk}/messages/", f"{place.pk}/log/"):

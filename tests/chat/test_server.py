@@ -17,12 +17,6 @@ from tests.waiting import PATIENCE
 
 
 @pytest.fixture(scope="module")
-def peer() -> Iterator[AnthropicServer]:
-    with AnthropicServer.in_thread(turns_only=True) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
 def server(peer: AnthropicServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder: Path = tmp_path_factory.mktemp("server")
     server = Server(folder, peer.url)

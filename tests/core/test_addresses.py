@@ -189,18 +189,8 @@ def test_a_public_address_is_itself(address: str) -> None:
     assert resolved(address) == [address]
 
 
-@pytest.mark.parametrize("host", NO_NAMES)
-def test_what_is_no_name_is_refused_before_anybody_is_asked(
-    host: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked = answering(monkeypatch)
-    with pytest.raises(AddressRefused):
-        resolved(host)
-    assert asked == []
-
-
-@pytest.mark.parametrize("host", NUMBERS)
-def test_numbers_that_some_resolver_takes_for_an_address_are_refused(
+@pytest.mark.parametrize("host", [*NO_NAMES, *NUMBERS])
+def test_no_name_and_numbers_that_some_resolver_takes_for_an_address_are_refused_before_anybody_is_asked(
     host: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = answering(monkeypatch)

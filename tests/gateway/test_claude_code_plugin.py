@@ -12,7 +12,6 @@ from izzy_cli.hooks import run
 from izzy_cli.hooks.clients import CLIENTS
 
 ROOT = Path(__file__).parent.parent.parent
-PLUGIN = ROOT / "integrations" / "claude-code"
 
 TEXT = {"type": "string", "minLength": 1}
 NAME = {"type": "string", "pattern": "^[a-z0-9]+(-[a-z0-9]+)*$"}

@@ -32,14 +32,8 @@ NOT_RUN = {
 
 
 @pytest.fixture(scope="module")
-def model() -> Iterator[AnthropicServer]:
-    with AnthropicServer.in_thread(turns_only=True) as peer:
-        yield peer
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory, model: AnthropicServer) -> Iterator[Server]:
-    running = Server(tmp_path_factory.mktemp("server"), model.url)
+def server(tmp_path_factory: pytest.TempPathFactory, peer: AnthropicServer) -> Iterator[Server]:
+    running = Server(tmp_path_factory.mktemp("server"), peer.url)
     running.environment["ANTHROPIC_API_KEY"] = "key-for-tests"
     running.start()
     yield running

@@ -1,19 +1,18 @@
 """Shared by the tests of memory: making notes and looking for traces of them."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
 import pytest
-from pytest_django import Settings
 
 from apps.accounts.models import User
 from apps.memory.models import Memory
 from apps.memory.notes.creation import memory_create
 from apps.memory.similarity import NOTES
 from apps.search.selectors import search
+from tests.agent.conftest import peer as peer
 from tests.chat.conftest import model as model
-from tests.peers.anthropic_server import AnthropicServer
 
 MakeNote = Callable[..., Memory]
 
@@ -26,15 +25,6 @@ def note() -> MakeNote:
         return memory_create(user_id=user.pk, content=content, **fields)
 
     return make
-
-
-@pytest.fixture
-async def peer(settings: Settings) -> AsyncIterator[AnthropicServer]:
-    """A loopback server that speaks the Messages API, as the instance's model."""
-    async with AnthropicServer() as server:
-        settings.ANTHROPIC_API_KEY = "key-of-the-tests"
-        settings.ANTHROPIC_BASE_URL = server.url
-        yield server
 
 
 def found(user: User, query: str) -> list[UUID]:

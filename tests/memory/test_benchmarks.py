@@ -1,24 +1,14 @@
 """The benchmarks of decay and recall run through the real paths and leave nothing behind."""
 
-import json
-from io import StringIO
-from typing import Any
-
 import pytest
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError
 from django.db import connection
 
 from apps.memory.models import Memory
 from benchmarks._surfacing_texts import known_notes, messages
+from tests.benchmarking import benchmark
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-def benchmark(*args: str) -> dict[str, Any]:
-    out = StringIO()
-    call_command("benchmark", *args, "--json", "-", stdout=out)
-    figures: dict[str, Any] = json.loads(out.getvalue())
-    return figures
 
 
 def test_decay_is_measured_alone_and_beside_others() -> None:

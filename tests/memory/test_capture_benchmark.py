@@ -1,14 +1,12 @@
 """`manage.py benchmark capture`, against a loopback server that plays the models by rules."""
 
-import json
-from io import StringIO
 from typing import Any
 
 import pytest
-from django.core.management import call_command
 from pytest_django import Settings
 
 from benchmarks._capture_talks import TALKS
+from tests.benchmarking import benchmark
 from tests.peers.anthropic_server import AnthropicServer
 from tests.peers.capture_model import CaptureModel, Rule
 
@@ -33,20 +31,13 @@ OBEDIENT = (
 )
 
 
-def figures() -> dict[str, Any]:
-    out = StringIO()
-    call_command("benchmark", "capture", "--json", "-", stdout=out)
-    found: dict[str, Any] = json.loads(out.getvalue())
-    return found
-
-
 def section(report: dict[str, Any], title: str) -> dict[str, dict[str, Any]]:
     rows = next(part["rows"] for part in report["sections"] if part["title"] == title)
     return {next(iter(row.values())): row for row in rows}
 
 
 def test_without_a_model_it_says_what_to_set_and_measures_the_rest() -> None:
-    report = figures()
+    report = benchmark("capture")
     assert "loopback server alone" in report["notes"][0]
     assert "ANTHROPIC_API_KEY" in report["notes"][1]
     assert [part["title"] for part in report["sections"]] == ["Pairs of notes that …"]
@@ -57,7 +48,7 @@ def test_it_measures_gate_extractor_and_cost(settings: Settings) -> None:
     """Models that are right about everything, but also do as injected text says: found out, and without harm."""
     with AnthropicServer.in_thread(fallback=CaptureModel(*PERFECT, *OBEDIENT)) as server:
         settings.ANTHROPIC_BASE_URL = server.url
-        report = figures()
+        report = benchmark("capture")
     assert all(report["aims"].values()), report["aims"]
     gate = section(report, "The gate")
     assert (gate["idle"]["passed"], gate["injection"]["share right"]) == (0, 0)

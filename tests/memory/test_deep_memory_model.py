@@ -1,6 +1,5 @@
 """Deep memory with a language model: a loopback server that speaks the Messages API to the real SDK."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -22,14 +21,6 @@ pytestmark = pytest.mark.django_db(transaction=True)
 EAT = "What does the user like to eat?"
 SETS = [["food", "favourite"], ["restaurant", "cuisine", "dinner"], ["diet", "allergy"]]
 SUMMARY = "The user loves Thai food; they have a shellfish allergy."
-
-
-@pytest.fixture
-async def peer(settings: Settings) -> AsyncIterator[AnthropicServer]:
-    async with AnthropicServer() as server:
-        settings.ANTHROPIC_API_KEY = "key-of-the-tests"
-        settings.ANTHROPIC_BASE_URL = server.url
-        yield server
 
 
 @pytest.fixture(autouse=True)

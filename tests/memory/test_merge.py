@@ -15,7 +15,6 @@ from tests.memory.conftest import MakeNote, found_texts
 
 pytestmark = pytest.mark.django_db
 
-BY_CAPTURE = Change(actor=Origin.EXTRACTION, trust=Trust.USER)
 ASSISTANTS = Change(actor=Origin.EXTRACTION, trust=Trust.ASSISTANT)
 OTHERS = Change(actor=Origin.EXTRACTION, trust=Trust.UNTRUSTED)
 

@@ -1,6 +1,6 @@
 """Shared by the tests of search: saving texts as notes and messages, and an embedding server."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -74,9 +74,6 @@ def say(user: User, *lines: tuple[str, str], start: datetime = DAY, name: str = 
         ],
     )
     return conversation
-
-
-Find = Callable[..., list[str]]
 
 
 def found(user: User, query: str, **options: object) -> list[str]:

@@ -3,13 +3,11 @@
 import json
 import os
 import re
-from io import StringIO
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError
 
 from apps.search.models import Passage
 from apps.search.ranking.relevance import CALIBRATION
@@ -19,6 +17,7 @@ from benchmarks._questions import PART, Block, Conversation, Question, Tally, me
 from benchmarks._variants import VARIANTS, bare_letters, misspelt, numeric_dates, varied
 from benchmarks.calibrate import area_under_curve, logistic
 from benchmarks.retrieval import NAMES, REFITTED, Observed, fitted_weights, mean_recall
+from tests.benchmarking import benchmark
 
 DATA = [
     {
@@ -67,13 +66,6 @@ OTHER_TALK = {
         {"question": "Which roses did Eve plant?", "category": "single", "evidence": ["n2", "n0"]}
     ],
 }
-
-
-def benchmark(*args: str) -> dict[str, Any]:
-    out = StringIO()
-    call_command("benchmark", *args, "--json", "-", stdout=out)
-    figures: dict[str, Any] = json.loads(out.getvalue())
-    return figures
 
 
 @pytest.mark.django_db(transaction=True)

@@ -1,16 +1,14 @@
 """The encoder that benchmarks measure with, and the server that speaks Ollama for it."""
 
-import json
 import subprocess
 import sys
 from collections.abc import Sequence
-from io import StringIO
 from typing import Any, cast
 
 import httpx
 import numpy as np
 import pytest
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError
 
 from apps.search.embedders.base import Matrix
 from apps.search.embedders.engines import CALIBRATION, embedder_for
@@ -19,6 +17,7 @@ from benchmarks import _minilm, _ollama
 from benchmarks._minilm import BATCH_TOKENS, MiniLM
 from benchmarks._ollama import Refused, embedded, server_process
 from benchmarks.encoder import MATCH_SHARE, NOISE_SHARE, cosines
+from tests.benchmarking import benchmark
 from tests.waiting import PATIENCE
 
 needs_weights = pytest.mark.skipif(
@@ -80,9 +79,7 @@ def test_without_weights_a_benchmark_says_what_to_install(monkeypatch: pytest.Mo
 
 
 def test_the_bundled_vectors_have_a_calibration_and_a_speed() -> None:
-    out = StringIO()
-    call_command("benchmark", "encoder", "--json", "-", stdout=out)
-    sections = {part["title"]: part["rows"] for part in json.loads(out.getvalue())["sections"]}
+    sections = {part["title"]: part["rows"] for part in benchmark("encoder")["sections"]}
     (row,) = sections["Calibration"]
     assert row["noise"] == pytest.approx(row["noise in use"], abs=0.03)
     assert row["match"] == pytest.approx(row["match in use"], abs=0.03)

@@ -28,12 +28,6 @@ pytestmark = pytest.mark.long
 
 
 @pytest.fixture(scope="module")
-def peer() -> Iterator[AnthropicServer]:
-    with AnthropicServer.in_thread(turns_only=True) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory, peer: AnthropicServer) -> Iterator[Served]:
     if sys.platform != "linux":
         pytest.skip("only Linux shares a port fairly")

@@ -20,6 +20,7 @@ from apps.core.http.shapes import Lax, text
 from apps.core.transfer import (
     GONE,
     KNOWN,
+    OWN_ONLY,
     Entry,
     Ids,
     RecordId,
@@ -35,7 +36,6 @@ from apps.core.transfer import (
     write_nothing,
 )
 
-OWN_ONLY = "Only your own export brings it."
 MAX_TEXT_CHARS = 200_000
 PERMISSIONS = frozenset({"network", "secrets"})
 """Questions for these, and their answers, stay here."""

@@ -13,7 +13,7 @@ from apps.capabilities.catalog.drafts import (
     Draft,
     clean_permissions,
 )
-from apps.capabilities.catalog.files import FILES, files_read
+from apps.capabilities.catalog.files import FILES, GENERATED, files_read
 from apps.capabilities.models import Capability
 from apps.core.errors import InvalidInput, TooLarge
 from apps.core.http.drf import parse_json
@@ -23,8 +23,6 @@ MAX_ARCHIVE_BYTES = 2_000_000
 MAX_FILE_BYTES = 400_000
 MAX_ENTRIES = 40
 MAX_MANIFEST_DEPTH = 40
-GENERATED = "Called automatically by Izzy when relevant, as the tool `cap_"
-"""Stands in each RUN.md that Izzy made itself: it is made anew then."""
 
 
 def archive_of(capability: Capability) -> bytes:

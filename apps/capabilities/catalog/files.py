@@ -21,6 +21,8 @@ from apps.core.purging.trace import Trace
 FILES = (MAIN, REQUIREMENTS, MANIFEST, RUN_MD)
 ROOT = "capabilities"
 MAX_READ_BYTES = 1_000_000
+GENERATED = "Called automatically by Izzy when relevant, as the tool `cap_"
+"""Stands in each RUN.md that Izzy made itself: from an archive it is made anew then."""
 
 
 class CapabilityRefused(Conflict):
@@ -37,7 +39,7 @@ def run_md_of(name: str, draft: Draft) -> str:
         f"# {name}",
         draft.description,
         "## Usage",
-        f"Called automatically by Izzy when relevant, as the tool `cap_{name}`, or by `execute_capability`.",
+        f"{GENERATED}{name}`, or by `execute_capability`.",
     ]
     if notes := run_docstring(draft.main):
         parts.append(notes)

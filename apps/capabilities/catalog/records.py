@@ -55,7 +55,6 @@ from apps.core.transfer import (
 UNMADE = "It was brought in without a version."
 FULL = "There are as many capabilities as may be."
 _Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
-_File = Annotated[str, text(MAX_READ_BYTES, allow_empty=True)]
 
 
 def _whole(value: object, *, field: str) -> str:

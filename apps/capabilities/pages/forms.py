@@ -27,7 +27,7 @@ from apps.capabilities.models import MAX_DESCRIPTION_CHARS
 from apps.capabilities.sandbox.requirements import parse_requirements
 from apps.core.errors import InvalidInput
 from apps.core.http.drf import parse_json
-from apps.core.http.forms import PlainForm
+from apps.core.http.forms import PlainForm, listed
 
 STARTER = '''def run(args: dict) -> str:
     """Say hello. What stands here is what Izzy reads when it needs to know more."""
@@ -66,7 +66,7 @@ class EditorForm(PlainForm):
     field_of: ClassVar = {MAIN: "main", REQUIREMENTS: "requirements", RUN_MD: "run_md"}
     checks: ClassVar = {
         "description": clean_description,
-        "tags": lambda given: clean_tags(_tags(given)),
+        "tags": lambda given: clean_tags(listed(given)),
         "main": clean_main,
         "requirements": parse_requirements,
         "input_schema": lambda given: clean_schema(_json(given, "input_schema", {})),
@@ -194,7 +194,7 @@ class EditorForm(PlainForm):
             requirements=values["requirements"],
             run_md=values["run_md"],
             output_schema=_json(values["output_schema"], "output_schema", {}),
-            tags=_tags(values["tags"]),
+            tags=listed(values["tags"]),
             hosts=_lines(values["hosts"]),
             secrets=_lines(values["secrets"]),
             examples=_json(values["examples"], "examples", []),
@@ -246,10 +246,6 @@ def _json(text: str, field: str, empty: Any) -> Any:
     except InvalidInput as error:
         message = error.message.replace("The body", "This").replace("The JSON", "This")
         raise InvalidInput(message[:250], code=error.code, field=field) from error
-
-
-def _tags(text: str) -> list[str]:
-    return [tag.strip() for tag in text.split(",") if tag.strip()]
 
 
 def _lines(text: str) -> list[str]:

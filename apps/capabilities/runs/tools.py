@@ -85,7 +85,7 @@ def named_tool(
         untrusted=True,
         set_with=EXECUTE,
         reach=partial(reach_of, name),
-        permission=partial(permission_needed, name),
+        permission=lambda user_id, _: permission_needed(name, user_id),
         title=f"Run {name.replace('_', ' ')}",
     )
 
@@ -96,7 +96,7 @@ def tool_of_family(tool_name: str) -> Tool | None:
     return named_tool(name) if NAME.fullmatch(name) else None
 
 
-def permission_needed(name: object, user_id: UUID, args: dict[str, Any]) -> dict[str, Any] | None:
+def permission_needed(name: object, user_id: UUID) -> dict[str, Any] | None:
     """The permission the current version needs before it may run; None for none (or nothing to run)."""
     capability = _found(user_id, name)
     version = capability.current if capability else None
@@ -294,9 +294,7 @@ def plain_name(name: str) -> str:
     toolset=TOOLSET,
     untrusted=True,
     reach=lambda query: reach_of(plain_name(query.arguments["name"]), query),
-    permission=lambda user_id, args: permission_needed(
-        plain_name(str(args.get("name", ""))), user_id, args
-    ),
+    permission=lambda user_id, args: permission_needed(plain_name(str(args.get("name", ""))), user_id),
     title="Run one of your capabilities",
     doing="Running {name}",
     done="Ran {name}",

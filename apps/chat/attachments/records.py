@@ -20,6 +20,7 @@ from apps.core.http.shapes import Checked, text
 from apps.core.transfer import (
     GONE,
     KNOWN,
+    OWN_ONLY,
     Entry,
     RecordId,
     RecordInput,
@@ -35,7 +36,6 @@ from apps.core.transfer import (
 )
 
 logger = logging.getLogger(__name__)
-OWN_ONLY = "Only your own export brings it."
 AT_ONCE = 5
 
 

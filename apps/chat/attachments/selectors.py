@@ -52,11 +52,13 @@ def attachments_by_message(user_id: UUID, messages: Iterable[Message]) -> dict[U
     return {pk: [rows[key] for key in keys if key in rows] for pk, keys in named.items()}
 
 
-def text_part(row: Attachment, offset: int, chars: int = PART_CHARS) -> tuple[str, int | None]:
+def text_part(row: Attachment, offset: int) -> tuple[str, int | None]:
     """A part of what was read of it, ending with a paragraph or line where one ends near; and where the next begins."""
-    end = min(offset + chars, row.characters)
+    end = min(offset + PART_CHARS, row.characters)
     if end < row.characters:
-        places = [row.text.rfind(mark, offset + chars * 3 // 4, end) + 1 for mark in ("\n\n", "\n", " ")]
+        places = [
+            row.text.rfind(mark, offset + PART_CHARS * 3 // 4, end) + 1 for mark in ("\n\n", "\n", " ")
+        ]
         end = next((place for place in places if place > 0), end)
     return row.text[offset:end], end if end < row.characters else None
 

@@ -166,9 +166,9 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
-def one_line(text: str, limit: int = LINE_CHARS) -> str:
+def one_line(text: str) -> str:
     line = " ".join(text.split())
-    return line if len(line) <= limit else f"{line[: limit - 1].rstrip()}…"
+    return line if len(line) <= LINE_CHARS else f"{line[: LINE_CHARS - 1].rstrip()}…"
 
 
 def is_failure(call: ToolCall) -> bool:

@@ -11,6 +11,7 @@ from apps.core.db.writing import insert_all
 from apps.core.http.shapes import text
 from apps.core.transfer import (
     KNOWN,
+    OWN_ONLY,
     Entry,
     RecordId,
     RecordInput,
@@ -25,7 +26,6 @@ from apps.core.transfer import (
     write_nothing,
 )
 
-OWN_ONLY = "Only your own export brings it."
 TOO_MANY = f"There are {MAX_FOLDERS} folders already."
 
 

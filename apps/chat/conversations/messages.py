@@ -155,11 +155,7 @@ def toolcall_seen(call: ToolCall) -> Beside:
     return Beside(call, input=given, server=call.tier == SERVER_TIER)
 
 
-def newest_messages(
-    conversation: Conversation, *, limit: int, before: Message | None = None
-) -> list[Message]:
-    """The last `limit` readable messages (before that one), oldest first."""
+def newest_messages(conversation: Conversation, *, limit: int) -> list[Message]:
+    """The last `limit` readable messages, oldest first."""
     rows = readable_messages(conversation)
-    if before is not None:
-        rows = rows.filter(position__lt=before.position)
     return list(rows.filter(~Q(text="") | Q(role=Role.ASSISTANT)).order_by("-position")[:limit])[::-1]

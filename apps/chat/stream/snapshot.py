@@ -147,7 +147,7 @@ def start_now(user_id: UUID, conversation_id: UUID) -> Start:
 
 
 @one_view()
-def start_for(user_id: UUID, conversation_id: UUID, seq: int | None, *, html: bool) -> Start:
+def start_for(user_id: UUID, conversation_id: UUID, seq: int | None) -> Start:
     """Start for a client of the user that knows all up to `seq`: the events since, or a snapshot.
 
     Without `seq` it is a snapshot. Synchronous. NotFound for another user's conversation.
@@ -158,14 +158,11 @@ def start_for(user_id: UUID, conversation_id: UUID, seq: int | None, *, html: bo
         return snapshot(conversation)
     events: list[LoggedEvent] = []
     for turn_id in dict.fromkeys(event.turn_id for event in missed):
-        if html:
-            events += with_html(
-                events_of(TurnEvent.objects.filter(turn_id=turn_id).order_by("seq")),
-                seq,
-                ConversationLinks(user_id, conversation.id),
-            )
-        else:
-            events += [event for event in missed if event.turn_id == turn_id]
+        events += with_html(
+            events_of(TurnEvent.objects.filter(turn_id=turn_id).order_by("seq")),
+            seq,
+            ConversationLinks(user_id, conversation.id),
+        )
     # Events of a build come beside later turns: the numbers of turns overlap then.
     events.sort(key=lambda event: event.seq)
     newest = max(seq, conversation.stored_seq)

@@ -57,7 +57,7 @@ class Prepared:
 
 def turn_prepare(turn_id: UUID) -> Prepared:
     """Reads all that the turn needs; a fresh one also advances the decay cycle and gets its context block."""
-    [turn] = _turn_with_place(turn_id)
+    [turn] = turn_with_conversation(turn_id)
     preferences = preferences_for(turn.user_id)
     message = opening_message(turn)
     active = _capabilities(turn.user_id, preferences)
@@ -83,13 +83,13 @@ def turn_prepare(turn_id: UUID) -> Prepared:
 
 
 @prepared
-def _turn_with_place(turn_id: UUID) -> QuerySet[Turn]:
+def turn_with_conversation(turn_id: UUID) -> QuerySet[Turn]:
     return Turn.objects.unscoped().select_related("conversation").filter(id=turn_id)
 
 
 def turn_reload(turn_id: UUID) -> LoopState:
     """The turn as its rows say, after its conversation was summed up."""
-    [turn] = _turn_with_place(turn_id)
+    [turn] = turn_with_conversation(turn_id)
     preferences = preferences_for(turn.user_id)
     return _loop_state(turn, preferences, _capabilities(turn.user_id, preferences), is_new=False)
 

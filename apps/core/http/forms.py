@@ -52,3 +52,8 @@ class PlainForm(forms.Form):
         named = str(error.extra.get("field", ""))
         field = self.field_of.get(named, named)
         self.add_error(field if field in self.fields else None, error.message)
+
+
+def listed(text: str) -> list[str]:
+    """The words between the commas of a field."""
+    return [word.strip() for word in text.split(",") if word.strip()]

@@ -3,6 +3,15 @@ died or not begun yet."""
 
 import socket
 import sys
+from argparse import ArgumentParser
+
+from django.conf import settings
+
+
+def listen_arguments(parser: ArgumentParser) -> None:
+    """Adds the options of a command that listens."""
+    parser.add_argument("--host", default=settings.IZZY_HOST, help="address to listen on (%(default)s)")
+    parser.add_argument("--port", type=int, default=settings.IZZY_PORT, help="port (%(default)s)")
 
 
 def can_share() -> bool:

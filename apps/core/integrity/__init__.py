@@ -69,6 +69,21 @@ def keys_of(rows: models.QuerySet[Any]) -> Iterator[tuple[UUID, UUID]]:
     return rows.order_by().values_list("pk", "user_id").iterator(ROWS_AT_ONCE)
 
 
+def findings(
+    rows: models.QuerySet[Any], message: str, *, repair: str = "", advice: str = "", kind: Any = None
+) -> Iterator[Finding]:
+    """The same of each of these rows, which have a user; `subject` is (`kind`, the row's id)."""
+    for key, owner in keys_of(rows):
+        yield Finding(
+            about=row_name(rows.model, key),
+            message=message,
+            repair=repair,
+            advice=advice,
+            user_id=owner,
+            subject=(kind, key),
+        )
+
+
 def checks() -> list[tuple[str, Check]]:
     """All checks by name, in their order. Each app has its own in a module `integrity`, which is loaded here and not before."""
     from . import machine, rows

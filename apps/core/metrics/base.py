@@ -1,7 +1,7 @@
 """Declares figures and counts them. Until `processes.metrics_open` nothing is counted: commands need no figures."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -98,32 +98,6 @@ def histogram(name: str, help: str, *labels: str, buckets: tuple[float, ...] = Q
 def gauge(name: str, help: str, *labels: str) -> Figure:
     """A figure that goes up and down, summed over the processes of the machine that live."""
     return Figure(name, "gauge", help, labels)
-
-
-@dataclass(frozen=True)
-class RowFigure:
-    """A gauge whose values are read from the database, or another shared place, when somebody asks for them.
-
-    `read` yields a value with those of its labels. It is asked at each scrape: it must be quick however many rows there are.
-    """
-
-    name: str
-    help: str
-    labels: tuple[str, ...]
-    read: Callable[[], Iterable[tuple[tuple[str, ...], float]]]
-
-
-row_figures: dict[str, RowFigure] = {}
-
-
-def register_row_figure(
-    name: str,
-    help: str,
-    labels: tuple[str, ...],
-    read: Callable[[], Iterable[tuple[tuple[str, ...], float]]],
-) -> None:
-    """Have `/metrics` show a gauge of the whole instance. Registering a name again replaces it."""
-    row_figures[name] = RowFigure(name, help, labels, read)
 
 
 queues: dict[str, Callable[[], tuple[int, float]]] = {}

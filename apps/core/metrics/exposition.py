@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db import DatabaseError
 
 from apps.core.metrics import processes
-from apps.core.metrics.base import queues, row_figures
+from apps.core.metrics.base import queues
 
 logger = logging.getLogger(__name__)
 
@@ -23,7 +23,7 @@ SHARED = {
     UP: "Whether the database answered this scrape: 1 or 0.",
     DISK: "Free bytes where the data directory lies.",
 }
-"""Gauges that are read at each scrape, beside those that apps register."""
+"""Gauges that are read at each scrape."""
 
 
 def metrics_text() -> tuple[bytes, str]:
@@ -62,11 +62,6 @@ class _Rows:
                 waiting.add_metric((queue,), rows)
                 overdue.add_metric((queue,), max(0.0, seconds))
             yield from (waiting, overdue)
-            for figure in row_figures.values():
-                family = GaugeMetricFamily(figure.name, figure.help, labels=figure.labels)
-                for labels, value in figure.read():
-                    family.add_metric(labels, value)
-                yield family
         except DatabaseError as error:
             logger.warning("the database's figures cannot be read: %s", error)
             up = False

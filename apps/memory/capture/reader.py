@@ -1,15 +1,12 @@
 """Reading windows: gate, extractor, notes. Asynchronous: while a model thinks nothing else waits."""
 
 import asyncio
-import atexit
 import logging
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from functools import cache
 from typing import Any
 from uuid import UUID
 
-from django.db import Error as DatabaseFailure
 from django.utils import timezone
 
 from apps.accounts.selectors import user_time_zone
@@ -203,18 +200,5 @@ def sweep() -> None:
     now = timezone.now()
     due = leases.users_due(now, limit=1) or occasions.users_due(now, limit=1)
     if due and not current_endpoint().is_offline:
-        _release_at_exit()
+        CaptureLease.release_at_exit()
         reader.start()
-
-
-@cache
-def _release_at_exit() -> None:
-    """Once per process: an orderly end gives the windows under way to the next reader at once."""
-    atexit.register(_release)
-
-
-def _release() -> None:
-    try:
-        CaptureLease.lease_release()
-    except DatabaseFailure:
-        logger.warning("the leases of this process run out by themselves", exc_info=True)

@@ -32,7 +32,6 @@ LONGEST = timedelta(minutes=5)
 FINGERPRINT_TOKENS = 60
 """Windows with fewer new tokens have no fingerprint: that a few words come again does not mean the same talk does."""
 
-BATCH = 200
 UNREAD = (WindowState.WAITING, WindowState.GAVE_UP)
 
 NO_WORDS = {"segments": [], "shown": [], "error": ""}

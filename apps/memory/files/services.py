@@ -91,9 +91,7 @@ def file_replace(
 
 
 @transaction.atomic
-def file_insert(
-    *, user_id: UUID, path: object, line: int, text: object, change: Change = BY_USER
-) -> MemoryFile:
+def file_insert(*, user_id: UUID, path: object, line: int, text: object, change: Change) -> MemoryFile:
     """Insert lines after line `line` of a file; 0 is the top."""
     place, addition = clean_path(path), clean_file_text(text, field="insert_text")
     owner_lock(user_id)

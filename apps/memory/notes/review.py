@@ -48,9 +48,9 @@ def _contradictions_counted(user_id: UUID) -> QuerySet[MemoryEdge, int]:
     return rows.annotate(n=Count("pk")).values_list("n", flat=True)
 
 
-def pending_get(user_id: UUID, memory_id: UUID, *, lock: bool = False) -> Memory:
-    """A note that waits. Raises NotFound, also for somebody else's, and Conflict `not_waiting` for any other."""
-    note = memory_get(user_id, memory_id, lock=lock)
+def pending_get(user_id: UUID, memory_id: UUID) -> Memory:
+    """A note that waits, locked. Raises NotFound, also for somebody else's, and Conflict `not_waiting` for any other."""
+    note = memory_get(user_id, memory_id, lock=True)
     if note.status != Status.PENDING:
         raise Conflict("This note does not wait for review (any more).", code="not_waiting")
     return note
@@ -77,7 +77,7 @@ def review_accept(
 
     Raises NotFound for an unknown note and Conflict `not_waiting` for one that does not wait.
     """
-    note = pending_get(user_id, memory_id, lock=True)
+    note = pending_get(user_id, memory_id)
     if content is not None:
         text = clean_content(content)
         if text != note.content:
@@ -97,7 +97,7 @@ def review_accept(
 
 
 @transaction.atomic
-def note_approve(*, user_id: UUID, memory_id: UUID, change: Change = BY_USER) -> Memory:
+def note_approve(*, user_id: UUID, memory_id: UUID, change: Change) -> Memory:
     """Say yes to an untrusted note that never waited: it counts as reviewed, and its trust stays. One that is waiting is accepted.
 
     Raises NotFound for an unknown note and Conflict `nothing_to_approve` for one that carries no mark.
@@ -119,7 +119,7 @@ def review_merge(
 
     The note is trusted as the least of both from then on. The pending one is deleted (restorable).
     """
-    note = pending_get(user_id, memory_id, lock=True)
+    note = pending_get(user_id, memory_id)
     if into_id == memory_id:
         raise InvalidInput("A note cannot be merged into itself.", field="into")
     into = memory_get(user_id, into_id, lock=True)
@@ -133,7 +133,7 @@ def review_merge(
 @transaction.atomic
 def review_reject(*, user_id: UUID, memory_id: UUID, change: Change = BY_USER) -> Memory:
     """Turn a pending note down: it is deleted, and restorable for 30 days, to wait again."""
-    note = pending_get(user_id, memory_id, lock=True)
+    note = pending_get(user_id, memory_id)
     return memory_delete(
         user_id=user_id, memory_id=note.pk, change=_because(change, "rejected in review")
     )

@@ -366,10 +366,11 @@ def tag_counts(user_id: UUID) -> tuple[dict[str, int], dict[str, int]]:
             spellings.setdefault(fold(tag), Counter())[tag] += count
     total = {seen.most_common(1)[0][0]: seen.total() for seen in spellings.values()}
     categories = notes.exclude(category="").values_list("category").annotate(count=Count("pk"))
-    return _commonest(total), _commonest(dict(categories))
+    return commonest(total), commonest(dict(categories))
 
 
-def _commonest(counts: Mapping[str, int]) -> dict[str, int]:
+def commonest(counts: Mapping[str, int]) -> dict[str, int]:
+    """The counts in their order, the highest first, equal ones by name."""
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0].casefold())))
 
 

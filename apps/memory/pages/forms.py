@@ -9,7 +9,7 @@ from django.http import QueryDict
 from django.utils import timezone
 
 from apps.core.addressing import addressed
-from apps.core.http.forms import PlainForm
+from apps.core.http.forms import PlainForm, listed
 from apps.core.text import truncated
 from apps.memory.files.texts import MAX_FILE_CHARS, ROOT, clean_file_text, clean_path
 from apps.memory.models import (
@@ -106,7 +106,7 @@ class NoteForm(EditForm):
 
     checks: ClassVar = {
         "content": clean_content,
-        "tags": lambda given: clean_tags(_listed(given)),
+        "tags": lambda given: clean_tags(listed(given)),
         "category": clean_category,
         "occasions": lambda given: clean_occasions(_lines(given)),
     }
@@ -168,7 +168,7 @@ class NoteForm(EditForm):
             if self.add_prefix(name) in self.data
         }
         if "tags" in given:
-            given["tags"] = _listed(given["tags"])
+            given["tags"] = listed(given["tags"])
         occasions = _lines(given.pop("occasions", ""))
         if given.pop("occasions_anew", False):
             given["occasions"] = None
@@ -204,10 +204,6 @@ class ValidForm(ServiceForm):
     def changes(self) -> dict[str, Any]:
         """The values that were changed."""
         return {name: self.cleaned_data[name] for name in self.changed_data}
-
-
-def _listed(text: str) -> list[str]:
-    return [tag.strip() for tag in text.split(",") if tag.strip()]
 
 
 def _lines(text: str) -> list[str]:

@@ -151,14 +151,7 @@ def save(request: SignedInRequest, memory_id: UUID) -> HttpResponse:
     """Save what was entered of a note; 422 and the page with the form where that has mistakes."""
     note = memory_get(request.user.pk, memory_id)
     form = NoteForm.of(note, request.POST)
-    if not form.is_valid():
-        return note_page(request, note, form=form)
-    work = partial(memory_update, user_id=request.user.pk, memory_id=memory_id, **form.changes())
-    try:
-        return _done(request, memory_id, work, "Saved.")
-    except REFUSALS as error:
-        form.add_failure(error)
-        return note_page(request, note, form=form)
+    return _changed(request, note, form, "Saved.", partial(note_page, form=form))
 
 
 @require_POST
@@ -167,14 +160,24 @@ def valid(request: SignedInRequest, memory_id: UUID) -> HttpResponse:
     """Set since when and until when a note holds."""
     note = note_kept(request.user.pk, memory_id)
     form = ValidForm.of(note, request.POST)
-    if not form.is_valid():
-        return note_page(request, note, valid=form)
-    work = partial(memory_update, user_id=request.user.pk, memory_id=memory_id, **form.changes())
-    try:
-        return _done(request, memory_id, work, "Changed when it holds.")
-    except REFUSALS as error:
-        form.add_failure(error)
-        return note_page(request, note, valid=form)
+    return _changed(request, note, form, "Changed when it holds.", partial(note_page, valid=form))
+
+
+def _changed(
+    request: SignedInRequest,
+    note: Memory,
+    form: NoteForm | ValidForm,
+    said: str,
+    page: Callable[[SignedInRequest, Memory], HttpResponse],
+) -> HttpResponse:
+    """Changes what was entered; the page with the form where that has mistakes or is refused."""
+    if form.is_valid():
+        work = partial(memory_update, user_id=request.user.pk, memory_id=note.pk, **form.changes())
+        try:
+            return _done(request, note.pk, work, said)
+        except REFUSALS as error:
+            form.add_failure(error)
+    return page(request, note)
 
 
 ACTS: dict[str, tuple[Callable[..., Memory], str]] = {

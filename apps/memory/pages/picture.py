@@ -231,11 +231,11 @@ def _dots(graph: Graph, points: list[Point], canvas: Canvas, chosen: bool) -> tu
     return sorted(dots, key=lambda dot: dot.place), labels
 
 
-def label_words(text: str, chars: int = LABEL_CHARS) -> str:
+def label_words(text: str) -> str:
     """The beginning of a text, cut at a word where one ends near."""
     line = " ".join(text.split())
-    if len(line) <= chars:
+    if len(line) <= LABEL_CHARS:
         return line
-    cut = line[: chars - 1]
+    cut = line[: LABEL_CHARS - 1]
     at = cut.rfind(" ")
-    return (cut[:at] if at > chars // 2 else cut).rstrip(" ,;:.") + "…"
+    return (cut[:at] if at > LABEL_CHARS // 2 else cut).rstrip(" ,;:.") + "…"

@@ -107,7 +107,7 @@ def asks_about_user(text: str) -> bool:
 
 
 def notes_about_user(
-    user_id: UUID, *, now: datetime | None = None, exclude_ids: Collection[UUID] = (), limit: int = MOST
+    user_id: UUID, *, now: datetime | None = None, exclude_ids: Collection[UUID] = ()
 ) -> list[SurfacedNote]:
     """The user's active notes of most importance that hold now, among equals those that last, are used most, and are newest.
 
@@ -123,12 +123,12 @@ def notes_about_user(
         When(tier=Tier.LONG_TERM, then=Value(1)),
         default=Value(0),
     )
-    best = rows.order_by("-importance", lasting.desc(), "-access_count", "-created_at", "-pk")[:limit]
+    best = rows.order_by("-importance", lasting.desc(), "-access_count", "-created_at", "-pk")[:MOST]
     return [
         SurfacedNote(
             note,
             shortened(note.content, NOTE_TOKENS),
-            1 - rank / (2 * limit),
+            1 - rank / (2 * MOST),
             reason=REASON,
             parts={"importance": note.importance / 5},
         )

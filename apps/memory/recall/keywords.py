@@ -61,13 +61,9 @@ def memory_relevant(
     return _first(scored.filter(priority_now__gte=PRIORITY_FLOOR).order_by("-score", *NEWEST), limit)
 
 
-def memory_matching(
-    user_id: UUID, keywords: Sequence[str], *, limit: int = 5, now: datetime | None = None
-) -> list[RelevantNote]:
+def memory_matching(user_id: UUID, keywords: Sequence[str], *, limit: int = 5) -> list[RelevantNote]:
     """As `memory_relevant`, faded notes included, without the notes that match no keyword."""
-    return _first(
-        _scored(user_id, _clean(keywords), now).filter(MATCHED).order_by("-score", *NEWEST), limit
-    )
+    return _first(_scored(user_id, _clean(keywords)).filter(MATCHED).order_by("-score", *NEWEST), limit)
 
 
 def memory_recall(

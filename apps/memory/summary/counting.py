@@ -1,7 +1,6 @@
 """Counting a user's memory: one pass over the notes, and what reading has cost."""
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import Any
@@ -16,6 +15,7 @@ from apps.memory.capture.selectors import PURPOSES, TOKENS
 from apps.memory.models import Memory, Status
 from apps.memory.models.base import fold
 from apps.memory.notes.linked import best_linked
+from apps.memory.notes.selectors import commonest
 from apps.memory.quality import duplicate_ids, memory_quality, most_used, never_used
 
 DAYS = 30
@@ -82,7 +82,7 @@ def counted(user_id: UUID, now: datetime | None = None) -> tuple[Counted, Words,
             categories[category] += 1
         for tag in own_tags:
             tags.setdefault(fold(tag), Counter())[tag] += 1
-    figures.kinds, figures.sources, figures.terms = map(_commonest, (kinds, sources, terms))
+    figures.kinds, figures.sources, figures.terms = map(commonest, (kinds, sources, terms))
     figures.months, figures.days = dict(sorted(months.items())), dict(sorted(days.items()))
     figures.cost = _cost(user_id, first, zone)
     figures.quality = memory_quality(user_id)
@@ -95,11 +95,7 @@ def counted(user_id: UUID, now: datetime | None = None) -> tuple[Counted, Words,
     linked, figures.linked_in_all = best_linked(user_id)
     figures.linked = [str(key) for key in linked]
     spelled = {seen.most_common(1)[0][0]: seen.total() for seen in tags.values()}
-    return figures, list(_commonest(spelled).items()), list(_commonest(categories).items())
-
-
-def _commonest(counts: Mapping[str, int]) -> dict[str, int]:
-    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0].casefold())))
+    return figures, list(commonest(spelled).items()), list(commonest(categories).items())
 
 
 def _cost(user_id: UUID, first: date, zone: ZoneInfo) -> list[tuple[str, int, float]]:

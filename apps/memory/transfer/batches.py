@@ -1,6 +1,6 @@
 """A file cut into batches of records, each written in one transaction, and where to go on behind each."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO
 
@@ -58,14 +58,14 @@ def own_batches(file: BinaryIO, *, at: int = 0, number: int = 0) -> Iterator[Bat
     for line in lines(file, at=at, number=number):
         kind = line.entry.kind
         group = None if line.problem else group_of(kind)
-        if batch.count and _is_full(batch, group, kind, foreign=False):
+        if batch.count and _is_full(batch, group, kind):
             yield batch
             batch = Batch(at=batch.at, line=batch.line)
         _add(batch, line, group)
     yield batch
 
 
-def _is_full(batch: Batch, group: RecordGroup | None, kind: str, *, foreign: bool) -> bool:
+def _is_full(batch: Batch, group: RecordGroup | None, kind: str) -> bool:
     """Whether a record of that group begins another batch."""
     if group is not None and batch.group is not None and group is not batch.group:
         return True
@@ -100,7 +100,7 @@ def foreign_batches(reader: Reader, upload: Upload, *, at: int = 0) -> Iterator[
         if number <= at:
             continue
         group = group_of(kind)
-        if batch.count and _is_full(batch, group, kind, foreign=True):
+        if batch.count and _is_full(batch, group, kind):
             yield batch
             batch = Batch(at=batch.at)
         batch.at = number
@@ -140,7 +140,3 @@ def _weight(value: Any) -> int:
     if isinstance(value, ForeignConversation):
         return sum(len(message.content) for message in value.messages) + 1000
     return len(getattr(value, "content", ""))
-
-
-def cursor_of(batch: Batch) -> Mapping[str, int]:
-    return {"at": batch.at, "line": batch.line}

@@ -13,6 +13,7 @@ from apps.core.registries import owners
 from apps.core.transfer import (
     GONE,
     KNOWN,
+    OWN_ONLY,
     PAGE,
     Entry,
     RecordId,
@@ -25,8 +26,6 @@ from apps.core.transfer import (
     write_nothing,
 )
 from apps.memory.models import Memory, NoteHandle
-
-OWN_ONLY = "Only your own export brings it."
 
 
 class HandleRecord(RecordInput):

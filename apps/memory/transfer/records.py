@@ -136,10 +136,10 @@ class Reader:
 _readers: dict[str, Reader] = {}
 
 
-def readers_load(package: str = "apps.memory.transfer.readers") -> None:
-    """Registers every `Reader` that a module of the package holds at its top."""
-    module = import_module(package)
-    names = [found.name for found in pkgutil.iter_modules(module.__path__, f"{package}.")]
+def readers_load() -> None:
+    """Registers every `Reader` that a module of the package of readers holds at its top."""
+    module = import_module("apps.memory.transfer.readers")
+    names = [found.name for found in pkgutil.iter_modules(module.__path__, f"{module.__name__}.")]
     for part in [module, *map(import_module, names)]:
         found = [value for value in vars(part).values() if isinstance(value, Reader)]
         _readers.update({reader.name: reader for reader in found})

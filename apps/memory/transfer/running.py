@@ -1,17 +1,15 @@
 """Takes in the files that users bring: batch by batch, each in one transaction with how far it has come, so that a process that
 is killed is followed by one that goes on where it was."""
 
-import atexit
 import logging
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
-from functools import cache
 from typing import Any, BinaryIO
 from uuid import UUID
 
-from django.db import DatabaseError, IntegrityError, OperationalError, transaction
+from django.db import IntegrityError, OperationalError, transaction
 from django.db.models.functions import Coalesce, Now
 from django.utils import timezone
 
@@ -292,7 +290,7 @@ def sweep() -> None:
     """The worker's sweep: starts where an import waits."""
     open_ones = Import.objects.unscoped().filter(state__in=OPEN_IMPORTS)
     if open_ones.filter(Import.lease_free()).exists():
-        _release_at_exit()
+        Import.release_at_exit()
         importer.start()
 
 
@@ -300,16 +298,3 @@ def import_lost(key: UUID) -> None:
     """Ends an import whose file is gone; nothing where another process has it in hand."""
     if not upload_exists(key) and Import.lease_take(key):
         Run(Import.objects.unscoped().get(pk=key)).step()
-
-
-@cache
-def _release_at_exit() -> None:
-    """Once per process: an orderly end leaves what is under way to the next worker at once."""
-    atexit.register(_release)
-
-
-def _release() -> None:
-    try:
-        Import.lease_release()
-    except DatabaseError:
-        logger.warning("the leases of this process run out by themselves", exc_info=True)

@@ -11,6 +11,7 @@ from apps.core.registries import owners
 from apps.core.transfer import (
     GONE,
     KNOWN,
+    OWN_ONLY,
     Entry,
     RecordId,
     RecordInput,
@@ -27,8 +28,6 @@ from apps.core.transfer import (
 from apps.memory.models import MemoryUse, UsedIn
 from apps.memory.models.uses import MAX_QUESTION_CHARS, MAX_WHY_CHARS
 from apps.memory.notes.uses import KEPT
-
-from .handles import OWN_ONLY
 
 
 class UseRecord(RecordInput):

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
 import numpy as np
@@ -37,6 +37,26 @@ class Head:
     language: str  # what the owner prefers, "" where it is to be detected
     base: Space
     side: Space | None
+
+
+HEAD = (
+    "SELECT o.number, o.change, o.tombstones_from, COALESCE(p.language, ''), "
+    "b.id, b.name, b.dimension, b.noise, b.match, s.id, s.name, s.dimension, s.noise, s.match "
+    "FROM search_indexowner o JOIN search_embeddingspace b ON b.role = 'base' "
+    "LEFT JOIN search_embeddingspace s ON s.role = 'side' AND s.name = %s "
+    "LEFT JOIN accounts_preferences p ON p.user_id = o.user_id WHERE o.user_id = %s"
+)
+"""Of an embedder's name and a user's id: the row that `head_of` reads."""
+
+
+def head_of(user_id: UUID, rows: Sequence[tuple[Any, ...]]) -> Head | None:
+    """What the row of HEAD says; None where there is none."""
+    if not rows:
+        return None
+    owner, change, tombstones_from, language = rows[0][:4]
+    base, side = rows[0][4:9], rows[0][9:]
+    beside = None if side[0] is None else Space(*side)
+    return Head(user_id, owner, change, tombstones_from, language, Space(*base), beside)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,18 +22,11 @@ from apps.search import features
 from apps.search.documents import Facet, Source
 from apps.search.models import Passage
 
-from .base import Batch, Head, Ids, OccasionRow, Row, Space, Stem
+from .base import HEAD, Batch, Head, Ids, OccasionRow, Row, Stem, head_of
 
 GROUP_BITS = 16
 """Rows are read in groups whose ids have the same higher bits: a value is at most 1 GB long."""
 
-_HEAD = (
-    "SELECT o.number, o.change, o.tombstones_from, COALESCE(p.language, ''), "
-    "b.id, b.name, b.dimension, b.noise, b.match, s.id, s.name, s.dimension, s.noise, s.match "
-    "FROM search_indexowner o JOIN search_embeddingspace b ON b.role = 'base' "
-    "LEFT JOIN search_embeddingspace s ON s.role = 'side' AND s.name = %s "
-    "LEFT JOIN accounts_preferences p ON p.user_id = o.user_id WHERE o.user_id = %s"
-)
 _RAISED = "raised AS (UPDATE search_indexowner SET change = change + 1 WHERE user_id = %s RETURNING number, change)"
 # A cast to a type of some length would cut what is longer, where the column refuses it.
 _COLUMNS = {
@@ -92,13 +85,7 @@ class PostgreSQL:
     """The storage on a PostgreSQL server."""
 
     def head(self, user_id: UUID) -> Head | None:
-        rows = _run(_HEAD, settings.IZZY_EMBEDDER, user_id)
-        if not rows:
-            return None
-        owner, change, tombstones_from, language = rows[0][:4]
-        base, side = rows[0][4:9], rows[0][9:]
-        beside = None if side[0] is None else Space(*side)
-        return Head(user_id, owner, change, tombstones_from, language, Space(*base), beside)
+        return head_of(user_id, _run(HEAD, settings.IZZY_EMBEDDER, user_id))
 
     def read_all(self, head: Head, *, past: bool = False) -> Batch:
         return _batch(_groups(head, Facet.TEXT, -1, past=past), head)

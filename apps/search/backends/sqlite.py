@@ -21,18 +21,11 @@ from apps.search import features
 from apps.search.documents import Facet, Source
 from apps.search.models import Passage
 
-from .base import Batch, Head, Ids, OccasionRow, Row, Space, Stem
+from .base import HEAD, Batch, Head, Ids, OccasionRow, Row, Stem, head_of
 
 MERGE_PAGES = 300
 OCCASIONS_AT_ONCE = 4096
 
-_HEAD = (
-    "SELECT o.number, o.change, o.tombstones_from, COALESCE(p.language, ''), "
-    "b.id, b.name, b.dimension, b.noise, b.match, s.id, s.name, s.dimension, s.noise, s.match "
-    "FROM search_indexowner o JOIN search_embeddingspace b ON b.role = 'base' "
-    "LEFT JOIN search_embeddingspace s ON s.role = 'side' AND s.name = %s "
-    "LEFT JOIN accounts_preferences p ON p.user_id = o.user_id WHERE o.user_id = %s"
-)
 _RAISE = "UPDATE search_indexowner SET change = change + 1 WHERE user_id = %s RETURNING number, change"
 _STEMS = "replace(' ' || terms, ' ', %s) FROM search_passage WHERE terms <> ''"
 _POST = f"INSERT INTO search_terms(rowid, terms) SELECT id, {_STEMS} AND user_id = %s AND change = %s"
@@ -55,13 +48,7 @@ class SQLite:
     """The storage in SQLite's file."""
 
     def head(self, user_id: UUID) -> Head | None:
-        rows = _run(_HEAD, settings.IZZY_EMBEDDER, user_id.hex)
-        if not rows:
-            return None
-        owner, change, tombstones_from, language = rows[0][:4]
-        base, side = rows[0][4:9], rows[0][9:]
-        beside = None if side[0] is None else Space(*side)
-        return Head(user_id, owner, change, tombstones_from, language, Space(*base), beside)
+        return head_of(user_id, _run(HEAD, settings.IZZY_EMBEDDER, user_id.hex))
 
     def read_all(self, head: Head, *, past: bool = False) -> Batch:
         sql = _PASSAGES.format(_side(head), Facet.TEXT) + ("" if past else "AND NOT past ")

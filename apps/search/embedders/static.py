@@ -5,8 +5,7 @@ Its two files are read directly: importing wordllama would take half a second.
 
 import json
 import math
-from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -133,32 +132,6 @@ class StaticEmbedder:
         )
         sums = [np.asarray(self._vectors[item.ids], dtype=np.float32).sum(axis=0) for item in batch]
         return np.array([math.sqrt(float(total @ total)) for total in sums], dtype=np.float32)
-
-    def pieces(self, words: Sequence[str]) -> dict[str, list[int]]:
-        """The tokens that each word is cut into."""
-        batch = self._tokenizer.encode_batch_fast(
-            [word.lower() for word in words], add_special_tokens=False
-        )
-        return {word: item.ids for word, item in zip(words, batch, strict=True)}
-
-    def embed_but(self, text: str, leave_out: Callable[[int, str, int], bool]) -> Vector:
-        """A document's vector without some tokens: `leave_out(token, its word, how many tokens that has)` says which."""
-        lowered = text.lower()
-        encoded = self._tokenizer.encode(lowered, add_special_tokens=False)
-        tokens = np.asarray(encoded.ids, dtype=np.int64)
-        words = _words_of(lowered, encoded.offsets)
-        numbers = Counter(words)
-        kept = np.array(
-            [
-                word is None or not leave_out(token, word[2], numbers[word])
-                for token, word in zip(encoded.ids, words, strict=True)
-            ],
-            dtype=bool,
-        )
-        chosen = tokens[kept]
-        if not len(chosen):
-            return np.zeros(DIMENSION, dtype=np.float32)
-        return _unit(self._ranks[chosen] @ self._vectors[chosen].astype(np.float32))
 
     def plain_mean(self, text: str) -> Vector:
         """The unweighted mean of the token vectors: the baseline that benchmarks compare with."""

@@ -1,6 +1,6 @@
 """How near single words are in meaning, by the bundled vectors: for what has to do without a language model."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
@@ -8,7 +8,6 @@ import numpy as np
 from apps.search.embedders.base import Matrix
 from apps.search.embedders.engines import static_embedder
 from apps.search.embedders.static import StaticEmbedder
-from apps.search.text.analysis import stems
 
 COMMON_WORDS = 6000
 """Of the vocabulary's words the so many most frequent are offered as neighbours."""
@@ -47,34 +46,3 @@ def _vocabulary(embedder: StaticEmbedder) -> tuple[list[str], Matrix]:
     """Words and their unit vectors, 6 MB, made at first use."""
     words = [word for word in embedder.vocabulary_words() if word.isascii()][:COMMON_WORDS]
     return words, embedder.embed_documents(words)
-
-
-AKIN = 5
-"""Words that begin with so many letters in common are of one family, as the parts of compounds are."""
-
-
-def vectors_without_accidents(texts: Sequence[str], words: Collection[str]) -> Matrix | None:
-    """Vectors of texts without those pieces of their words that a question's `words` share by accident.
-
-    (len(texts), dimension), comparable with the stored ones. None where the bundled vectors are missing, or there are no texts.
-    """
-    embedder = static_embedder()
-    if embedder is None or not texts:
-        return None
-    asked = embedder.pieces(list(words))
-    of_piece: dict[int, list[str]] = {}
-    for word, pieces in asked.items():
-        for piece in pieces:
-            of_piece.setdefault(piece, []).append(word)
-
-    def is_accident(piece: int, word: str, number: int) -> bool:
-        """Whether a piece of a text's word, which has `number` of them, is shared with none of its family."""
-        others = of_piece.get(piece, ())
-        whole = any(number == 1 and len(asked[other]) == 1 for other in others)
-        return bool(others) and not whole and not any(_akin(word, other) for other in others)
-
-    return np.stack([embedder.embed_but(text, is_accident) for text in texts])
-
-
-def _akin(word: str, other: str) -> bool:
-    return word[:AKIN] == other[:AKIN] or stems([word], "en") == stems([other], "en")

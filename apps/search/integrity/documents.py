@@ -6,12 +6,14 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 import numpy as np
 from django.db import transaction
+from django.db.models import QuerySet
 
-from apps.core.integrity import Check, Finding, owner_of, per_user
+from apps.core.integrity import Check, Finding, owner_of, per_user, row_name
 from apps.core.registries import Registry
 from apps.search import features
 from apps.search.documents import Document, Facet, Source
@@ -27,14 +29,13 @@ Held = tuple[str, bool, str, tuple[tuple[str, str], ...], datetime | None]
 
 @dataclass(frozen=True, slots=True)
 class Indexed:
-    """The documents that search holds of one kind of rows. `table` is their table, for the names of findings.
+    """The documents that search holds of one kind of rows.
 
-    `ids(user_id)` yields the ids of all of the user's rows. `documents(user_id, ids)` gives for those among `ids` that are
-    there what search should hold of them: [] for nothing, None where that is about to change.
+    `rows(user_id)` are all of the user's. `documents(user_id, ids)` gives for those among `ids` that are there what search
+    should hold of them: [] for nothing, None where that is about to change.
     """
 
-    table: str
-    ids: Callable[[UUID], Iterator[UUID]]
+    rows: Callable[[UUID], QuerySet[Any]]
     documents: Callable[[UUID, Sequence[UUID]], Mapping[UUID, Sequence[Document] | None]]
 
 
@@ -46,7 +47,8 @@ def _find(user_id: UUID) -> Iterator[Finding]:
     for source, kind in indexed.items():
         # Of passages that have been looked at: the last eight bytes of their source's id, which are random.
         looked = array("Q")
-        for ids in _batches(kind.ids(user_id)):
+        keys = kind.rows(user_id).order_by("pk").values_list("pk", flat=True)
+        for ids in _batches(keys.iterator(AT_ONCE)):
             yield from _differences(user_id, Source(source), kind, ids)
             looked.extend(map(_short, ids))
         seen = np.sort(np.frombuffer(looked, dtype=np.uint64))
@@ -97,7 +99,7 @@ def _differences(user_id: UUID, source: Source, kind: Indexed, ids: Sequence[UUI
         else:
             continue
         yield Finding(
-            about=f"{kind.table} {key}",
+            about=row_name(kind.rows(user_id).model, key),
             message=message,
             repair=repair,
             user_id=user_id,

@@ -21,7 +21,6 @@ from apps.search.ranking.query import Query, Term
 
 Floats = NDArray[np.float32]
 Mask = NDArray[np.bool_]
-Rows = NDArray[np.int64]
 
 WEIGHTS = {
     "keywords": 1.0,

@@ -155,10 +155,6 @@ OTHER_WORDS = frozenset(_OTHER.split())
 
 # Words by which a message speaks of one's own affairs, asks, or leans on what was said before, for the languages in which most
 # is written here; a message in another one is taken as it stands.
-_OURS = """we us our ours ourselves wir uns unser unsere unserem unseren unserer unseres nous notre nos nosotros nosotras
-    nuestra nuestras nuestro nuestros noi nostra nostre nostri nostro nós nossa nossas nosso nossos wij ons onze vi oss
-    vår vårt våra мы нас нам наш наша наши"""
-_TO_ME = "me us mir mich uns moi nous nos oss мне нам"
 _SOMEBODY = """she her hers he him his they them their theirs same there ones
     ihm ihn ihr ihre ihrem ihren sein seine seinem seinen dort derselbe dieselbe dasselbe dieselben gleiche gleichen
     elle lui leur leurs eux là même mêmes ella él ellos ellas su sus allí mismo misma mismos mismas
@@ -173,9 +169,6 @@ _GOING_ON = "and so but or then also und aber oder also dann et mais ou alors y 
 _CHATTER = """hi hello hey yes yeah yep no nope ok okay please sorry thank thanks thx lol haha wow oh ah hm hmm cool great fine
     sure right bye good nice hallo ja nein bitte danke tschüss gut gute guten guter super toll genau bonjour bon bonne salut oui non merci bravo hola buenos buenas sí gracias vale
     ciao grazie buon buona prego scusa bene olá bom boa sim obrigado obrigada tchau hoi goede nee dank hej tack tak привет доброе добрый да нет спасибо"""
-
-OWN_WORDS = (SELF_WORDS | frozenset(_OURS.split())) - frozenset(_TO_ME.split())
-"""Words by which people speak of what is theirs. "Tell me a joke" does not: whom it is for says nothing of the matter."""
 
 SOMEBODY_WORDS = frozenset(_SOMEBODY.split())
 """Words that stand for a person, a place, or "the same": they mean nothing without the talk before."""

@@ -13,11 +13,11 @@ from izzy_cli.output import (
     cut,
     moment,
     note,
-    page_line,
     plain,
     say,
     say_json,
-    show_rows,
+    show_answer,
+    show_page,
     somebody_is_there,
     styled,
 )
@@ -55,11 +55,7 @@ def list_builds(state: str | None, name: str | None, page: int, page_size: int, 
     answer = connect().get(
         "builds/", {"state": state, "name": name, "page": page, "page_size": page_size}
     )
-    if as_json:
-        say_json(answer.content)
-        return
-    show_rows(COLUMNS, answer.value["results"], empty="There are no such builds.")
-    page_line(answer.value, page, page_size)
+    show_page(answer, COLUMNS, page, page_size, as_json=as_json, empty="There are no such builds.")
 
 
 @builds.command()
@@ -170,10 +166,7 @@ def answer(
         raise missing("Say the answer, or --allow or --deny.")
     body = given({"text": " ".join(text) or None, "decision": decision, "id": question})
     result = connect().post(f"builds/{id_of(build_id)}/answer/", body)
-    if as_json:
-        say_json(result.content)
-    else:
-        say(f"Answered; the build is {result.value['state']}.")
+    show_answer(result, lambda row: say(f"Answered; the build is {row['state']}."), as_json=as_json)
 
 
 @builds.command()
@@ -182,7 +175,4 @@ def answer(
 def cancel(build_id: str, as_json: bool) -> None:
     """Cancel a build that goes on."""
     result = connect().post(f"builds/{id_of(build_id)}/cancel/", {})
-    if as_json:
-        say_json(result.content)
-    else:
-        say(f"{plain(result.value['name'])}: {result.value['state']}")
+    show_answer(result, lambda row: say(f"{plain(row['name'])}: {row['state']}"), as_json=as_json)

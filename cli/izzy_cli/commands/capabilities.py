@@ -11,7 +11,7 @@ from click.shell_completion import CompletionItem
 from izzy_cli.client import LONG_SECONDS, connect
 from izzy_cli.errors import Exit, Problem, missing
 from izzy_cli.options import contents, decoded, id_of, json_option, page_options
-from izzy_cli.output import Column, cut, moment, note, page_line, plain, say, say_json, show_rows
+from izzy_cli.output import Column, cut, moment, note, plain, say, say_json, show_page
 
 STATUSES = ("building", "active", "failed", "disabled")
 COMPLETION_SECONDS = 2.0
@@ -43,11 +43,7 @@ def capabilities(
     """List capabilities, or those that fit some words."""
     params = {"q": " ".join(words), "status": status, "tag": tag, "page": page, "page_size": page_size}
     answer = connect().get("capabilities/", params)
-    if as_json:
-        say_json(answer.content)
-        return
-    show_rows(COLUMNS, answer.value["results"], empty="There are no such capabilities.")
-    page_line(answer.value, page, page_size)
+    show_page(answer, COLUMNS, page, page_size, as_json=as_json, empty="There are no such capabilities.")
 
 
 def _names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:

@@ -8,7 +8,7 @@ from izzy_cli.client import LONG_SECONDS, Client, connect
 from izzy_cli.commands.editing import edited_note, has_editor
 from izzy_cli.errors import Problem, missing
 from izzy_cli.options import given, id_of, json_option, note_options, text_of, yes_option
-from izzy_cli.output import cut, note, plain, say, say_json, somebody_is_there
+from izzy_cli.output import cut, note, plain, say, say_json, show_answer, somebody_is_there
 
 
 @click.command()
@@ -37,10 +37,7 @@ def edit(note_id: str, text: str | None, as_json: bool, **fields: Any) -> None:
             if client.get(path).value["content"] != edited.before["content"]:
                 raise Problem("The note was changed by somebody else meanwhile.")
             answer = client.patch(path, changes)
-    if as_json:
-        say_json(answer.content)
-    else:
-        say(f"Changed {answer.value['id']}.")
+    show_answer(answer, lambda row: say(f"Changed {row['id']}."), as_json=as_json)
 
 
 @click.command()
@@ -107,7 +104,6 @@ def _purge(client: Client, note_id: str, *, redact: bool, as_json: bool) -> None
 def restore(note_id: str, version: int | None, as_json: bool) -> None:
     """Bring back a deleted or archived note, or a former version."""
     answer = connect().post(f"memories/{id_of(note_id)}/restore/", given({"version": version}))
-    if as_json:
-        say_json(answer.content)
-    else:
-        say(f"Restored {answer.value['id']}: {cut(answer.value['content'], 60)}")
+    show_answer(
+        answer, lambda row: say(f"Restored {row['id']}: {cut(row['content'], 60)}"), as_json=as_json
+    )

@@ -9,18 +9,7 @@ import click
 from izzy_cli.client import LONG_SECONDS, Client, connect
 from izzy_cli.errors import Exit, Problem, missing
 from izzy_cli.options import id_of, json_option, page_options, text_of
-from izzy_cli.output import (
-    Column,
-    is_terminal,
-    moment,
-    note,
-    page_line,
-    plain,
-    say,
-    say_json,
-    show_rows,
-    styled,
-)
+from izzy_cli.output import Column, is_terminal, moment, note, plain, say, say_json, show_page, styled
 from izzy_cli.turns import Printer, Talk, waiting_line
 
 HELP = "A line is a message. Ctrl-C stops an answer, /new begins a conversation, /quit or Ctrl-D ends."
@@ -175,8 +164,6 @@ def conversations(
     """List conversations, or those in which some words occur."""
     params = {"q": " ".join(words), "channel": channel, "page": page, "page_size": page_size}
     answer = connect().get("conversations/", params)
-    if as_json:
-        say_json(answer.content)
-        return
-    show_rows(CONVERSATIONS, answer.value["results"], empty="There are no such conversations.")
-    page_line(answer.value, page, page_size)
+    show_page(
+        answer, CONVERSATIONS, page, page_size, as_json=as_json, empty="There are no such conversations."
+    )

@@ -15,8 +15,6 @@ from izzy_cli.config import Account
 from izzy_cli.errors import Exit, Problem
 from izzy_cli.output import plain, say, styled
 
-SCOPES = ("read", "write", "admin")
-
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")

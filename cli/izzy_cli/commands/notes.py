@@ -26,6 +26,8 @@ from izzy_cli.output import (
     plain,
     say,
     say_json,
+    show_answer,
+    show_page,
     show_rows,
     styled,
 )
@@ -52,10 +54,7 @@ def save(text: tuple[str, ...], as_json: bool, **fields: Any) -> None:
     TEXT is the note; `-` or nothing reads it from standard input.
     """
     answer = connect().post("memories/", {"content": text_of(text, "what to remember"), **given(fields)})
-    if as_json:
-        say_json(answer.content)
-    else:
-        say(f"Saved {answer.value['id']}.")
+    show_answer(answer, lambda row: say(f"Saved {row['id']}."), as_json=as_json)
 
 
 @click.command("list")
@@ -115,19 +114,13 @@ def show(note_id: str, history: bool, links: bool, page: int, page_size: int, as
     path = f"memories/{id_of(note_id)}/"
     if not history and not links:
         answer = connect().get(path)
-        if as_json:
-            say_json(answer.content)
-        else:
-            show_note(answer.value)
+        show_answer(answer, show_note, as_json=as_json)
         return
     part = "history/" if history else "related/"
     answer = connect().get(path + part, {"page": page, "page_size": page_size})
-    if as_json:
-        say_json(answer.content)
-        return
     near = [Column("Relation", lambda row: row["relation"], narrow=True), *NOTES[:2]]
-    show_rows(VERSIONS if history else near, answer.value["results"], empty="There are none.")
-    page_line(answer.value, page, page_size)
+    columns = VERSIONS if history else near
+    show_page(answer, columns, page, page_size, as_json=as_json, empty="There are none.")
 
 
 VERSIONS = [

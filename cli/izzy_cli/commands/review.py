@@ -12,11 +12,10 @@ from izzy_cli.output import (
     cut,
     day,
     note,
-    page_line,
     plain,
     say,
     say_json,
-    show_rows,
+    show_page,
     somebody_is_there,
     styled,
 )
@@ -46,11 +45,7 @@ def review(ctx: click.Context, page: int, page_size: int, as_json: bool) -> None
         _one_by_one(client)
         return
     answer = client.get("memories/review/", {"page": page, "page_size": page_size})
-    if as_json:
-        say_json(answer.content)
-    else:
-        show_rows(WAITING, answer.value["results"], empty="Nothing waits for review.")
-        page_line(answer.value, page, page_size)
+    show_page(answer, WAITING, page, page_size, as_json=as_json, empty="Nothing waits for review.")
 
 
 @review.command("list")
@@ -60,11 +55,7 @@ def review(ctx: click.Context, page: int, page_size: int, as_json: bool) -> None
 def list_waiting(ctx: click.Context, page: int, page_size: int, as_json: bool) -> None:
     """List the notes that wait."""
     answer = connect().get("memories/review/", {"page": page, "page_size": page_size})
-    if as_json:
-        say_json(answer.content)
-        return
-    show_rows(WAITING, answer.value["results"], empty="Nothing waits for review.")
-    page_line(answer.value, page, page_size)
+    show_page(answer, WAITING, page, page_size, as_json=as_json, empty="Nothing waits for review.")
 
 
 @review.command()

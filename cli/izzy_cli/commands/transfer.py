@@ -18,10 +18,10 @@ from izzy_cli.output import (
     is_terminal,
     moment,
     note,
-    page_line,
     plain,
     say,
-    say_json,
+    show_answer,
+    show_page,
     show_rows,
     styled,
 )
@@ -133,10 +133,7 @@ def import_files(
         answer = _upload(client, file, fields, pasted=pasted)
         if not no_wait:
             answer = follow_import(client, answer, str(file), quiet=as_json)
-        if as_json:
-            say_json(answer.content)
-        else:
-            show_import(answer.value)
+        show_answer(answer, show_import, as_json=as_json)
         bad += answer.value["state"] in {"failed", "cancelled"} or bool(answer.value["report"]["wrong"])
     if bad:
         raise Problem(f"Not all could be taken of {bad} of {len(files) or 1} files; see above.")
@@ -271,17 +268,10 @@ def imports(
         if follow or cancel:
             raise missing("Say which import.")
         answer = client.get("import/", {"page": page, "page_size": page_size})
-        if as_json:
-            say_json(answer.content)
-        else:
-            show_rows(IMPORTS, answer.value["results"], empty="There are no imports.")
-            page_line(answer.value, page, page_size)
+        show_page(answer, IMPORTS, page, page_size, as_json=as_json, empty="There are no imports.")
         return
     path = f"import/{id_of(import_id)}/"
     answer = client.post(f"{path}cancel/", {}) if cancel else client.get(path)
     if follow:
         answer = follow_import(client, answer, answer.value["name"] or "text", quiet=as_json)
-    if as_json:
-        say_json(answer.content)
-    else:
-        show_import(answer.value)
+    show_answer(answer, show_import, as_json=as_json)

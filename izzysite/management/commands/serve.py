@@ -21,7 +21,7 @@ from apps.core.db.alone import alone
 from apps.core.db.pool import database_file
 from apps.core.db.troubles import stale_message
 from apps.core.health import IZZY, check_data_directory, check_disk, process_ended
-from apps.core.http.sharing import bound, can_share
+from apps.core.http.sharing import bound, can_share, listen_arguments
 from apps.core.jobs.running import data_directory_hold
 from apps.core.jobs.supervisor import HeartbeatProbe, Probe, Supervisor, WebProbe
 from apps.core.keys import refuse_other_keys
@@ -36,10 +36,7 @@ class Command(BaseCommand):
     requires_system_checks = ()
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument(
-            "--host", default=settings.IZZY_HOST, help="address to listen on (%(default)s)"
-        )
-        parser.add_argument("--port", type=int, default=settings.IZZY_PORT, help="port (%(default)s)")
+        listen_arguments(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
         host, port = str(options["host"]), int(options["port"])

@@ -17,7 +17,7 @@ from django.utils.module_loading import import_string
 
 from apps.core.db.writing import refuse_unlocked
 from apps.core.http.edge import BACKLOG
-from apps.core.http.sharing import bound, can_share
+from apps.core.http.sharing import bound, can_share, listen_arguments
 from apps.core.http.siblings import join
 from apps.core.jobs.parent_watch import BEAT_SECONDS, heartbeat, wait_at_gate, watch_parent
 from apps.core.jobs.running import data_directory_hold
@@ -35,10 +35,7 @@ class Command(BaseCommand):
     requires_system_checks = ()
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument(
-            "--host", default=settings.IZZY_HOST, help="address to listen on (%(default)s)"
-        )
-        parser.add_argument("--port", type=int, default=settings.IZZY_PORT, help="port (%(default)s)")
+        listen_arguments(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
         watch_parent()

@@ -15,7 +15,6 @@ from .lists import list_in, memory_of
 
 _HEADER = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)[ \t]*:[ \t]*(.*)")
 _FIELDS = {"id", "created_at", "updated_at", "type", "confidence", "branch", "files", "categories"}
-_ONE_BLOCK = ("id", "confidence", "branch")  # what a block has beside what any Markdown may have
 
 
 def matches(upload: Upload) -> bool:
