@@ -35,6 +35,7 @@ class Head:
     change: int
     tombstones_from: int
     language: str  # what the owner prefers, "" where it is to be detected
+    time_zone: str  # the name of the owner's, "" for UTC
     base: Space
     side: Space | None
 

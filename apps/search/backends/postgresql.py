@@ -28,7 +28,7 @@ GROUP_BITS = 16
 """Rows are read in groups whose ids have the same higher bits: a value is at most 1 GB long."""
 
 _HEAD = (
-    "SELECT o.number, o.change, o.tombstones_from, COALESCE(p.language, ''), "
+    "SELECT o.number, o.change, o.tombstones_from, COALESCE(p.language, ''), COALESCE(p.time_zone, ''), "
     "b.id, b.name, b.dimension, b.noise, b.match, s.id, s.name, s.dimension, s.noise, s.match "
     "FROM search_indexowner o JOIN search_embeddingspace b ON b.role = 'base' "
     "LEFT JOIN search_embeddingspace s ON s.role = 'side' AND s.name = %s "
@@ -95,10 +95,10 @@ class PostgreSQL:
         rows = _run(_HEAD, settings.IZZY_EMBEDDER, user_id)
         if not rows:
             return None
-        owner, change, tombstones_from, language = rows[0][:4]
-        base, side = rows[0][4:9], rows[0][9:]
+        owner, change, tombstones_from, language, time_zone = rows[0][:5]
+        base, side = rows[0][5:10], rows[0][10:]
         beside = None if side[0] is None else Space(*side)
-        return Head(user_id, owner, change, tombstones_from, language, Space(*base), beside)
+        return Head(user_id, owner, change, tombstones_from, language, time_zone, Space(*base), beside)
 
     def read_all(self, head: Head, *, past: bool = False) -> Batch:
         return _batch(_groups(head, Facet.TEXT, -1, past=past), head)
