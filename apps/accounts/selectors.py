@@ -39,15 +39,20 @@ def _language(user_id: UUID) -> QuerySet[Preferences, str]:
 
 def user_time_zone(user_id: UUID) -> ZoneInfo:
     """The user's time zone; UTC where none was chosen, or where this machine no longer knows it."""
-    try:
-        return ZoneInfo(_time_zone.first(user_id) or "UTC")
-    except (ZoneInfoNotFoundError, ValueError):
-        return ZoneInfo("UTC")
+    return zone_named(_time_zone.first(user_id) or "")
 
 
 @prepared
 def _time_zone(user_id: UUID) -> QuerySet[Preferences, str]:
     return Preferences.objects.filter(user_id=user_id).values_list("time_zone", flat=True)
+
+
+def zone_named(name: str) -> ZoneInfo:
+    """The zone of a stored name; UTC for "" and for one that this machine does not know."""
+    try:
+        return ZoneInfo(name or "UTC")
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return ZoneInfo("UTC")
 
 
 def is_put_away(preferences: Preferences, name: str) -> bool:

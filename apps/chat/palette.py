@@ -12,6 +12,7 @@ from apps.capabilities.models import Capability
 from apps.chat.conversations.selectors import conversations_for
 from apps.chat.models import Conversation
 from apps.core.addressing import addressed
+from apps.core.db.saying import says
 from apps.core.text import truncated
 from apps.memory.models import Memory, MemoryFile, Status
 from apps.memory.notes.selectors import memories_by_id
@@ -126,7 +127,7 @@ def _found(user_id: UUID, words: str) -> list[Group]:
 
 
 def _conversations(user_id: UUID, words: str, hits: list[Hit]) -> list[Entry]:
-    named = conversations_for(user_id).filter(title__icontains=words).order_by("-updated_at")[:EACH]
+    named = conversations_for(user_id).filter(says("title", words)).order_by("-updated_at")[:EACH]
     found = {row.pk: _conversation(row) for row in named}
     said = {hit.conversation_id: hit for hit in reversed(hits) if hit.conversation_id}
     for row in conversations_for(user_id).filter(pk__in=said):
@@ -153,7 +154,7 @@ def _notes(user_id: UUID, words: str, hits: list[Hit]) -> Iterator[Entry]:
 
 def _files(user_id: UUID, words: str, hits: list[Hit]) -> Iterator[Entry]:
     ids = [hit.source_id for hit in hits]
-    rows = MemoryFile.objects.for_user(user_id).filter(Q(path__icontains=words) | Q(pk__in=ids))
+    rows = MemoryFile.objects.for_user(user_id).filter(Q(says("path", words)) | Q(pk__in=ids))
     for row in rows.defer("content").order_by("path")[: EACH * 2]:
         yield Entry(
             row.path.removeprefix("/memories/"),

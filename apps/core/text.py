@@ -50,6 +50,27 @@ def truncated(text: str, limit: int) -> str:
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
+_DOTS = str.maketrans({"\u0131": "i", "\u0307": None})
+"""The Turkish letters i: with and without a dot they count as one."""
+
+
+def fold(text: str) -> str:
+    """The text as it is compared: compatibility forms unified (NFKC), case folded, accents kept.
+
+    So "STRASSE" is in "Hauptstraße" and "istanbul" in "İSTANBUL", but "cafe" is not in "café".
+    """
+    if text.isascii():
+        return text.lower()
+    folded = _composed(_composed(text).casefold())
+    if "\u0131" in folded or "\u0307" in folded:
+        return _composed(folded.translate(_DOTS))
+    return folded
+
+
+def _composed(text: str) -> str:
+    return text if unicodedata.is_normalized("NFKC", text) else unicodedata.normalize("NFKC", text)
+
+
 def estimate_tokens(text: str) -> int:
     """About how many tokens a model counts in `text`; meant not to be under by more than a few per cent.
 

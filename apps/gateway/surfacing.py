@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.utils import timezone
 
-from apps.accounts.selectors import preferences_for
+from apps.accounts.selectors import preferences_for, user_time_zone
 from apps.core.db.writing import precompute
 from apps.core.ids import parse_id
 from apps.core.text import estimate_tokens
@@ -85,7 +85,8 @@ def block_for(
         items += unread_words(
             user_id, recent_texts, exclude_ids=known, other_than=conversation_id, explain=False
         )
-    surfaced = compose(items, standing, now=now, budget=BUDGET_TOKENS - ELEMENT_TOKENS)
+    here = now.astimezone(user_time_zone(user_id))
+    surfaced = compose(items, standing, now=here, budget=BUDGET_TOKENS - ELEMENT_TOKENS)
     if record:
         uses_record(
             used_in=UsedIn.SURFACED,
@@ -112,7 +113,8 @@ def block_again(user_id: UUID, shown: Sequence[Mapping[str, Any]]) -> Block:
         for place, note in enumerate(map(notes.get, ids), 1)
         if note is not None and note.status == Status.ACTIVE and note.pk not in first
     ]
-    return _framed(compose(again, standing, now=now, budget=BUDGET_TOKENS - ELEMENT_TOKENS))
+    here = now.astimezone(user_time_zone(user_id))
+    return _framed(compose(again, standing, now=here, budget=BUDGET_TOKENS - ELEMENT_TOKENS))
 
 
 def _known(

@@ -6,8 +6,6 @@ from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
-from django.utils import timezone
-
 from apps.core.text import truncated
 
 
@@ -88,8 +86,8 @@ class Causes:
     """The causes that brought a document, as far as it can be named; what is empty had no part in it.
 
     `words` are those of the question that the passage has. `near` is the word or clause of the message that is near in
-    meaning to the `occasion` of the note, or to `meaning`, words of its text. `date` is when it happened, where that was asked
-    about; `link` is the text of the document that led to it.
+    meaning to the `occasion` of the note, or to `meaning`, words of its text. `date` is when it happened, in the user's time
+    zone, where that was asked about; `link` is the text of the document that led to it.
     """
 
     words: tuple[str, ...] = ()
@@ -138,8 +136,7 @@ class Hit:
             f"in the {label.kind} {_quoted(label.words)}" for label in labels if label.kind != "tag"
         ]
         if causes.date:
-            day = timezone.localtime(causes.date)
-            facts.append(f"from {day.day} {day:%B %Y}, the date you asked about")
+            facts.append(f"from {causes.date.day} {causes.date:%B %Y}, the date you asked about")
         if causes.words:
             noun = "word" if len(causes.words) == 1 else "words"
             facts = [

@@ -62,7 +62,8 @@ def search(
             return []
         scores = score_rows(rows, asked, allowed)
         found = found_in(rows, head, asked, scores, min(top_k, MAX_TOP_K))
-    return hits_for(user_id, [one for one in found if one.score >= threshold], asked.terms)
+    good = [one for one in found if one.score >= threshold]
+    return hits_for(user_id, good, asked.terms, asked.zone)
 
 
 def context(

@@ -27,7 +27,7 @@ PATIENCE_SECONDS = 120.0
 """A server that asks to wait longer than this (429) is not asked again."""
 TRIES = 4
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
-MAX_EVENT_CHARS = 20_000_000
+MAX_EVENT_BYTES = 20_000_000
 
 Params = Mapping[str, str | int | bool | None]
 
@@ -198,16 +198,28 @@ class Client:
             raise self._not_izzy(response) from None
 
     def _events(self, response: "httpx.Response") -> Iterator[Answer]:
-        data: list[str] = []
-        for line in response.iter_lines():
-            if line.startswith("data:"):
-                data.append(line.removeprefix("data:").removeprefix(" "))
-                if sum(map(len, data)) > MAX_EVENT_CHARS:
+        data: list[bytes] = []
+        for line in self._lines(response):
+            if line.startswith(b"data:"):
+                data.append(line.removeprefix(b"data:").removeprefix(b" "))
+                if sum(map(len, data)) > MAX_EVENT_BYTES:
                     raise self._not_izzy(response)
             elif not line and data:
-                event = Answer(response.status_code, "\n".join(data).encode())
+                event = Answer(response.status_code, b"\n".join(data))
                 data.clear()
                 yield event
+
+    def _lines(self, response: "httpx.Response") -> Iterator[bytes]:
+        """The lines of a stream of events. Line feeds end them, not what else ends a line for Python: words may hold that."""
+        held = bytearray()
+        for piece in self._pieces(response):
+            held += piece
+            if b"\n" in piece:
+                *lines, rest = held.split(b"\n")
+                yield from (bytes(line.removesuffix(b"\r")) for line in lines)
+                held = rest
+            if len(held) > MAX_EVENT_BYTES:
+                raise self._not_izzy(response)
 
     def _is_json(self, response: "httpx.Response") -> None:
         if response.headers.get("content-type", "").partition(";")[0].strip() != "application/json":

@@ -66,7 +66,7 @@ def messages_of(text: str, place: str, session: str, kind: Format) -> list[Messa
     else:
         found = (
             (f"{place}:{number}", _json(line, f"{place}:{number}"))
-            for number, line in enumerate(text.splitlines(), 1)
+            for number, line in enumerate(text.split("\n"), 1)
             if line.strip()
         )
     read = [_message(entry, where, session) for where, entry in found]
@@ -102,7 +102,7 @@ def _format(text: str) -> Format:
     if not start.startswith("{"):
         return "text"
     try:
-        json.loads(start.splitlines()[0])
+        json.loads(start.partition("\n")[0])
     except ValueError:
         return "json"  # an object over several lines
     return "json" if "\n" not in start.strip() and '"messages"' in start else "jsonl"

@@ -1,6 +1,7 @@
 """Conversations that are pinned, archived, found and gone: the list beside every page, the page of all of them, and REST."""
 
 import json
+import unicodedata
 from collections.abc import Callable
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 from django.test import Client
 
 from apps.accounts.models import User
-from apps.chat.conversations.selectors import conversations_page
+from apps.chat.conversations.selectors import conversations_page, conversations_search
 from apps.chat.conversations.services import (
     conversation_change,
     conversation_create,
@@ -151,6 +152,25 @@ def test_a_search_shows_the_words_and_leads_to_the_message(alice: User, browser:
     assert f'href="/c/{place.pk}/#message-{said.pk}"' in page
     beside = browser.get("/conversations/", {"q": "strange noise"}, headers=HTMX).content.decode()
     assert f'href="/c/{place.pk}/#message-{said.pk}"' in beside
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("Ärzte in Wien", "ärzte"),
+        ("Поездка в Москву", "поездка"),
+        ("ΑΘΗΝΑ trip", "αθηνα"),
+        (unicodedata.normalize("NFD", "Café plans"), "CAFÉ"),
+        ("Plain 100% title", "% TITLE"),
+    ],
+)
+def test_a_search_finds_words_in_whatever_case_and_script(alice: User, text: str, query: str) -> None:
+    titled, other = make(alice, text), make(alice, "Another one")
+    said = make(alice, "Without memory")
+    Conversation.objects.for_user(alice).filter(pk=said.pk).update(use_memory=False, last_position=1)
+    say(said, f"Of this: {text}, and more")
+    assert [row.pk for row, _ in conversations_search(alice.pk, query)] == [titled.pk, said.pk]
+    assert other.pk not in {row.pk for row, _ in conversations_search(alice.pk, query[:3])}
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,14 @@ def test_it_finds_something_of_every_kind(alice: User) -> None:
     assert groups[1].entries[0].url == f"/memory/{note.pk}/"
 
 
+def test_titles_and_names_are_found_in_whatever_case(alice: User) -> None:
+    Conversation.objects.create(user=alice, title="Übersicht der Bienen")
+    file_write(user_id=alice.pk, path="/memories/Übersicht.md", text="x")
+    shown = found(alice, "übersicht")
+    assert shown["Conversations"] == ["Übersicht der Bienen"]
+    assert shown["Files"] == ["Übersicht.md"]
+
+
 def test_a_talkative_conversation_leaves_room_for_the_rest(alice: User) -> None:
     memory_create(user_id=alice.pk, content="The user sells honey on Saturdays")
     said = [

@@ -5,21 +5,27 @@ import json
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from django.utils import timezone
 
 from apps.accounts.models import User
+from apps.agent.models import ToolCall
 from apps.chat.conversations.documents import conversation_document
-from apps.chat.conversations.handover import messages_capture_pending
-from apps.chat.models import Conversation, Message
+from apps.chat.conversations.handover import messages_capture_pending, messages_index_pending
+from apps.chat.models import Conversation, Message, Turn
 from apps.chat.turns.scheduler import scheduler
 from apps.core.db.pool import in_db
 from apps.core.ids import parse_id
-from apps.memory.models import CaptureWindow
+from apps.memory.models import CaptureWindow, Import
+from apps.memory.transfer import batches
 from apps.memory.transfer.exporting import export_lines
+from apps.memory.transfer.jobs import import_create, import_get
+from apps.memory.transfer.running import imports_run
 from apps.search.documents import Scope, Source
 from apps.search.selectors import search
 from tests.chat.client import Socket, connected, program_of
 from tests.chat.rows import conversation
+from tests.memory.transfer.conftest import counts
 from tests.peers.anthropic_server import AnthropicServer, failure, reply, tool
 
 SPOKEN = Scope(sources=frozenset({Source.CONVERSATION}))
@@ -185,7 +191,7 @@ async def test_search_capture_and_exports_follow_the_branch_in_force(
 
 def found(user: User) -> set[str]:
     hits = search(user.pk, "What is called Albatross or Swift", scope=SPOKEN)
-    return {hit.text for hit in hits if "called" in hit.text and hit.text.startswith("My")}
+    return {hit.text for hit in hits if hit.text.startswith(("My b", "The b"))}
 
 
 def waiting(user: User) -> set[str]:
@@ -195,6 +201,85 @@ def waiting(user: User) -> set[str]:
     windows = CaptureWindow.objects.for_user(user).filter(state="waiting")
     segments = [segment for window in windows for segment in window.segments]
     return {each["text"] for each in segments if each["text"].startswith("My")}
+
+
+async def test_a_later_export_goes_on_with_a_conversation_as_it_went_on_itself(
+    alice: User, bob: User, model: AnthropicServer
+) -> None:
+    """With turns and tool calls, and with the versions that gave way and came back meanwhile."""
+    said = "The boat is called Albatross", "The bike is called Swift", "The cat is called Mia"
+    called = reply(tool("calculate", {"expression": "6 * 7"}))
+    model.add(*map(reply, ("Noted.", "Well.")), called, *map(reply, ("42.", "Good.", "Fine.")))
+    async with connected(alice) as page:
+        place = await conversation(alice)
+        boat = await ask(page, said[0], place)
+        await ask(page, "Go on", place)
+        first = await in_db(exported, alice)
+        await ask(page, said[1], place, replaces=boat["message"]["id"])
+        second = await in_db(exported, alice)
+        await ask(page, said[2], place)
+        await choose(page, place, boat["turn"])
+        await ask(page, "And then?", place)
+        third = await in_db(exported, alice)
+    await in_db(taken_in, bob, first)
+    assert await in_db(found, bob) == {said[0]}
+    for export, words in ((second, said[1]), (third, said[0])):
+        assert counts(await in_db(taken_in, bob, export), "wrong") == {}
+        long_ago = timezone.now() - timedelta(hours=1)
+        await in_db(Message.objects.for_user(bob).update, created_at=long_ago)
+        await in_db(messages_index_pending)
+        assert await in_db(found, bob) == {words}
+    assert await in_db(history, bob) == await in_db(history, alice)
+    assert await in_db(ToolCall.objects.for_user(bob).count) == 1
+    again = await in_db(taken_in, bob, second)
+    assert counts(again) == {}
+    assert await in_db(history, bob) == await in_db(history, alice)
+    his = await in_db(Turn.objects.for_user(bob).get, messages__text=said[1])
+    async with connected(bob) as page:
+        copy = str(his.conversation_id)
+        assert await texts(page, copy) == [said[0], "Noted.", "Go on", "Well.", "And then?", "Fine."]
+        await choose(page, copy, str(his.pk))
+        assert await texts(page, copy) == [said[1], "", "42.", said[2], "Good."]
+
+
+@pytest.mark.parametrize("records", [1, 2, 3, 5])
+async def test_a_later_export_may_be_taken_in_by_pieces(
+    alice: User, bob: User, model: AnthropicServer, monkeypatch: pytest.MonkeyPatch, records: int
+) -> None:
+    model.fallback = lambda request: reply("Noted.")
+    async with connected(alice) as page:
+        place, other = await conversation(alice), await conversation(alice)
+        await ask(page, "Before", place)
+        red = await ask(page, "My boat is red", place)
+        await ask(page, "Hello", other)
+        first = await in_db(exported, alice)
+        await ask(page, "My boat is blue", place, replaces=red["message"]["id"])
+        await ask(page, "Go on", other)
+        await ask(page, "Another", await conversation(alice))
+        second = await in_db(exported, alice)
+    monkeypatch.setattr(batches, "RECORDS", records)
+    await in_db(taken_in, bob, first)
+    assert counts(await in_db(taken_in, bob, second, dry_run=True)) == counts(
+        await in_db(taken_in, bob, second)
+    )
+    assert await in_db(history, bob) == await in_db(history, alice)
+
+
+def exported(user: User) -> bytes:
+    return b"".join(export_lines(user.pk))
+
+
+def taken_in(user: User, data: bytes, **options: Any) -> Import:
+    job = import_create(user_id=user.pk, chunks=[data], own=True, **options)
+    imports_run()
+    return import_get(user.pk, job.pk)
+
+
+def history(user: User) -> list[tuple[Any, ...]]:
+    """Each message with its turn, and what took its place, by their positions."""
+    rows = Message.objects.for_user(user).order_by("conversation__created_at", "position")
+    turn, by = ("turn__position", "turn__place"), "superseded_by__position"
+    return list(rows.values_list("position", "text", *turn, by, "branch"))
 
 
 async def test_a_summary_of_what_gave_way_is_taken_away(alice: User, model: AnthropicServer) -> None:

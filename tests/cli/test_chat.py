@@ -34,6 +34,13 @@ def test_the_answer_is_all_that_stands_on_standard_output(izzy: Izzy, model: Ant
     assert "✓ memory_search" in done.err
 
 
+def test_an_answer_may_hold_what_ends_a_line_elsewhere(izzy: Izzy, model: AnthropicServer) -> None:
+    model.add(*[reply("One\u2028two\u2029three\x85four.")] * 2)
+    done = izzy.run("chat", "Hello", "--json").ok()
+    assert json.loads(done.text.split("\n")[-2])["text"] == "One\u2028two\u2029three\x85four."
+    assert "four." in izzy.run("chat", "Hello again").ok().text
+
+
 def test_a_message_can_be_piped_in_quietly(izzy: Izzy, model: AnthropicServer) -> None:
     model.add(reply(tool("memory_search", {"query": "tea"})), reply("Nothing."))
     done = izzy.run("chat", "--quiet", given="What about\ntea?").ok()

@@ -53,6 +53,17 @@ def test_a_note_is_accepted_with_another_text(izzy: Izzy) -> None:
     assert "Plays go on Sundays" in izzy.run("show", note).ok().text
 
 
+def test_a_stray_space_decides_nothing(izzy: Izzy) -> None:
+    (note,) = waiting(izzy, "Plays go")
+    with izzy.terminal("review", EDITOR="true") as terminal:
+        terminal.expect("[q]uit: ")
+        terminal.line(" ")
+        terminal.expect("[q]uit: ")
+        terminal.line("q")
+        assert terminal.end() == 0
+    assert status(izzy, note) == "pending"
+
+
 def test_without_a_terminal_what_waits_is_listed(izzy: Izzy) -> None:
     notes = waiting(izzy, "Plays go", "Owns a canoe")
     assert {row[0] for row in fields_of(izzy.run("review"))} == set(notes)

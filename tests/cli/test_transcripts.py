@@ -45,6 +45,14 @@ def test_a_message_is_read_whatever_it_is_written_in(text: str) -> None:
     assert bodies(text) == [HELLO]
 
 
+@pytest.mark.parametrize("kind", ["auto", "jsonl"])
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+def test_a_line_of_json_ends_with_a_line_feed_alone(kind: Format, ending: str) -> None:
+    said = [{"role": "user", "content": "one\u2028two\u2029three\x85four"}, HELLO]
+    lines = [json.dumps(each, ensure_ascii=False) for each in said]
+    assert bodies(ending.join(lines) + ending, kind) == said
+
+
 def test_a_line_without_a_name_goes_on_with_the_message_before() -> None:
     text = "user: The list:\n- eggs\n\nNote: two\nassistant: Fine\nhttps://example.org\n"
     assert bodies(text) == [

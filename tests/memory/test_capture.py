@@ -1,15 +1,17 @@
 """Izzy remembers by itself: a conversation is cut into windows, gated, extracted, and kept without duplicates."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
 from apps.accounts.models import User
+from apps.accounts.services import preferences_update
 from apps.agent.models import ModelCall
 from apps.core.db.pool import in_db
 from apps.memory.capture.windows import Utterance
-from apps.memory.models import MemoryEdge
+from apps.memory.models import Memory, MemoryEdge
 from apps.memory.notes.creation import memory_create
 from tests.memory.capturing import MORNING, add, captured, note, notes, read, said, talk, windows
 from tests.peers.anthropic_server import AnthropicServer
@@ -99,6 +101,37 @@ async def test_what_ends_a_note_without_naming_it_is_read_beside_it(
     assert await notes(alice) == ["The user drives a red Golf."]
 
 
+@pytest.mark.parametrize("name", ["America/Los_Angeles", "Pacific/Auckland", "UTC"])
+async def test_days_that_the_extractor_names_are_the_users_and_the_last_one_holds(
+    alice: User, peer: AnthropicServer, name: str
+) -> None:
+    zone = ZoneInfo(name)
+    await in_db(lambda: preferences_update(user_id=alice.pk, time_zone=name))
+    days = {"valid_from": "2026-03-01", "valid_to": "2026-03-31"}
+    model = peer.fallback = CaptureModel(
+        Rule("Oslo", "The user rents a flat in Oslo.", values=days),
+        Rule("fast", "The user fasts.", values=dict.fromkeys(days, "2026-03-08")),
+        Rule("pool", "The pool has to be clean.", values={"valid_to": "2026-03-08T18:00"}),
+        Rule(
+            "bees", "The user keeps bees.", values={"valid_from": "2026-03-01", "valid_to": "9999-12-31"}
+        ),
+    )
+    texts = "I rent a flat in Oslo in March. I fast on the 8th. The pool has to be clean by six. I keep bees now."
+    await captured(alice, said(texts, said_at=datetime(2026, 3, 8, 9, tzinfo=zone)))
+    kept = await in_db(lambda: list(Memory.objects.for_user(alice).order_by("id")))
+    assert [
+        tuple(at and f"{at.astimezone(zone):%m-%d %H:%M}" for at in (note.valid_from, note.valid_to))
+        for note in kept
+    ] == [
+        ("03-01 00:00", "03-31 23:59"),
+        ("03-08 00:00", "03-08 23:59"),
+        ("03-08 09:00", "03-08 18:00"),
+        ("03-01 00:00", None),
+    ]
+    await captured(alice, said("The bees buzz."))
+    assert "(fact, since 2026-03-01): The user keeps bees." in model.extractions[-1]
+
+
 async def test_what_the_user_says_again_weighs_more(alice: User, peer: AnthropicServer) -> None:
     peer.fallback = CaptureModel(*RULES)
     await captured(alice, *forty_messages())
@@ -157,8 +190,6 @@ async def test_nor_when_it_comes_in_other_pieces_and_at_another_time(
 
 
 def alice_rows(user: User) -> list[Any]:
-    from apps.memory.models import Memory
-
     rows = Memory.objects.with_deleted(user.pk).order_by("id")
     return list(rows.values_list("id", "content", "status", "valid_from", "valid_to"))
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.utils import timezone
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apps.accounts.models import User
+from apps.accounts.services import preferences_update
 from apps.core.ids import uuid7
 from apps.core.text import estimate_tokens
 from apps.memory.models import Kind, Memory, Origin, Tier, Trust
@@ -20,6 +22,7 @@ from apps.memory.recall.block import (
     HEADER,
     NOTE_TOKENS,
     SurfacedNote,
+    SurfacedWords,
     compose,
     shortened,
 )
@@ -126,6 +129,29 @@ def test_outside_of_a_conversation_the_block_has_the_words_alone(
     surfaced = surface(alice.pk, ["dinner"])
     assert surfaced.text == f"{HEADER}\n- I am allergic to shellfish."
     assert surfaced.tokens == estimate_tokens(surfaced.text)
+
+
+def test_dates_in_the_block_are_days_where_the_user_is(
+    alice: User, note: MakeNote, relevance: Relevance
+) -> None:
+    preferences_update(user_id=alice.pk, time_zone="America/Los_Angeles")
+    made = note(alice, "Sees the dentist tomorrow.", kind="fact")
+    said = datetime(2026, 11, 24, 4, tzinfo=UTC)  # Monday evening there
+    Memory.objects.for_user(alice).filter(pk=made.pk).update(updated_at=said)
+    relevance({made: 0.9})
+    assert "- (2026-11-23): Sees the dentist" in surface(alice.pk, ["dentist"], now=said).text
+    heard = Hit(
+        source=Source.CONVERSATION,
+        source_id=uuid7(),
+        external_id="",
+        passage_id=1,
+        text="I see Priya.",
+        score=0.9,
+        conversation_id=uuid7(),
+        happened_at=said,
+    )
+    words = SurfacedWords(heard, heard.text, 0.9)
+    assert words.marks(said.astimezone(ZoneInfo("America/Los_Angeles")))[1] == "2026-11-23"
 
 
 def test_what_comes_from_elsewhere_is_marked(alice: User, note: MakeNote, relevance: Relevance) -> None:

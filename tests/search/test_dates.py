@@ -2,8 +2,10 @@
 
 import sys
 from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
 
 import pytest
+from django.utils import timezone
 
 from apps.accounts.models import Preferences, User
 from apps.search.documents import Scope
@@ -68,6 +70,43 @@ def test_a_question_means_this_day_and_not_that(
     assert best(question, datetime(*inside, 12, tzinfo=UTC)) > best(
         question, datetime(*outside, 12, tzinfo=UTC)
     )
+
+
+LOS_ANGELES, AUCKLAND = ZoneInfo("America/Los_Angeles"), ZoneInfo("Pacific/Auckland")
+MONDAY_EVENING = datetime(2026, 11, 23, 20, tzinfo=LOS_ANGELES)
+TUESDAY_MORNING = datetime(2026, 11, 24, 9, tzinfo=AUCKLAND)
+NEW_YEARS_EVE = datetime(2026, 12, 31, 20, tzinfo=LOS_ANGELES)
+NEW_YEARS_MORNING = datetime(2027, 1, 1, 9, tzinfo=AUCKLAND)
+CLOCKS_PUT_BACK = datetime(2026, 11, 1, 20, tzinfo=LOS_ANGELES)
+
+
+@pytest.mark.parametrize(
+    ("question", "now", "inside", "outside"),
+    [
+        ("what did I say today", MONDAY_EVENING, (2026, 11, 23, 9), (2026, 11, 24, 1)),
+        ("what did I say yesterday", MONDAY_EVENING, (2026, 11, 22, 9), (2026, 11, 23, 9)),
+        ("what did I say yesterday", TUESDAY_MORNING, (2026, 11, 23, 15), (2026, 11, 24, 8)),
+        ("what did I say today", TUESDAY_MORNING, (2026, 11, 24, 8), (2026, 11, 23, 15)),
+        ("what did I say today", CLOCKS_PUT_BACK, (2026, 11, 1, 23, 30), (2026, 10, 31, 23, 30)),
+        ("what was last monday", MONDAY_EVENING, (2026, 11, 16, 20), (2026, 11, 17, 1)),
+        ("what was this week", MONDAY_EVENING, (2026, 11, 23, 1), (2026, 11, 22, 23)),
+        ("two days ago", MONDAY_EVENING, (2026, 11, 21, 1), (2026, 11, 23, 1)),
+        ("what was this month", NEW_YEARS_EVE, (2026, 12, 5, 20), (2027, 1, 1, 1)),
+        ("what was last year", NEW_YEARS_EVE, (2025, 5, 5, 20), (2026, 5, 5, 20)),
+        ("what was on 31 May 2026", MONDAY_EVENING, (2026, 6, 1, 23), (2026, 6, 2, 1)),
+        ("in May 2026", MONDAY_EVENING, (2026, 5, 31, 20), (2026, 4, 30, 20)),
+        ("in 2025", MONDAY_EVENING, (2025, 12, 31, 20), (2024, 12, 31, 20)),
+        ("in January", NEW_YEARS_MORNING, (2027, 1, 1, 8), (2027, 2, 1, 8)),
+    ],
+)
+def test_days_months_and_years_are_those_of_the_zone(
+    question: str, now: datetime, inside: tuple[int, ...], outside: tuple[int, ...]
+) -> None:
+    assert now.tzinfo is not None
+    spans = named_dates(question, now=now.astimezone(UTC), first=FIRST, last=now, zone=now.tzinfo)
+    said, other = (datetime(*day, tzinfo=now.tzinfo).timestamp() for day in (inside, outside))  # type: ignore[misc,arg-type]
+    assert any(span.start <= said < span.end for span in spans)
+    assert not any(span.start <= other < span.end for span in spans)
 
 
 @pytest.mark.parametrize(
@@ -171,8 +210,31 @@ def test_a_numeric_date_finds_what_was_said_on_that_day(alice: User) -> None:
     assert found(alice, "lunch with the team on 06/04/2025", top_k=1) == ["Lunch with team number 64"]
 
 
-def test_no_time_that_can_be_asked_for_breaks_a_question(alice: User) -> None:
+def test_yesterday_is_the_users_and_so_is_the_day_that_the_reason_names(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for text, day in (("noodle soup with Mina", 23), ("lentil salad with Theo", 22), ("a burger", 1)):
+        save(
+            alice,
+            f"Lunch was {text}.",
+            happened_at=datetime(2026, 11, day, 18, tzinfo=LOS_ANGELES).astimezone(UTC),
+        )
+    Preferences.objects.update_or_create(user=alice, defaults={"time_zone": "America/Los_Angeles"})
+    monkeypatch.setattr(timezone, "now", lambda: MONDAY_EVENING.astimezone(UTC))
+    hits = [search(alice.pk, f"What was lunch {day}?")[0] for day in ("yesterday", "today")]
+    assert [hit.text for hit in hits] == [
+        "Lunch was lentil salad with Theo.",
+        "Lunch was noodle soup with Mina.",
+    ]
+    assert "is from 22 November 2026, the date you asked about" in hits[0].reason
+    Preferences.objects.filter(user=alice).update(time_zone="Atlantis/Poseidonis")
+    assert search(alice.pk, "What was lunch yesterday?")[0].text == "Lunch was lentil salad with Theo."
+
+
+@pytest.mark.parametrize("zone", ["America/Los_Angeles", "UTC", "Pacific/Auckland"])
+def test_no_time_that_can_be_asked_for_breaks_a_question(alice: User, zone: str) -> None:
     save(alice, "The bicycle lock opens with 4711")
+    Preferences.objects.update_or_create(user=alice, defaults={"time_zone": zone})
     for moment in (datetime.min, datetime.max):
         scope = Scope(as_of=moment.replace(tzinfo=UTC))
         search(alice.pk, "the bicycle lock this week last month last year 3 weeks ago", scope=scope)

@@ -27,13 +27,15 @@ from apps.core.quotes import quotes_others
 from apps.memory.capture.windows import (
     Utterance,
     conversation_tainted,
+    messages_waiting,
     taint_note,
     windows_add,
     windows_hasten,
+    windows_withdraw,
 )
 from apps.memory.models import Trust
 from apps.search.documents import Document, Source
-from apps.search.services import documents_index, documents_prepare
+from apps.search.services import documents_index, documents_prepare, documents_remove
 
 logger = logging.getLogger(__name__)
 INDEX_BATCH = 500
@@ -106,6 +108,16 @@ def _to_index(ids: list[UUID]) -> QuerySet[Message, UUID]:
 @prepared_update
 def _note_indexed(ids: list[UUID]) -> tuple[QuerySet[Message], dict[str, Any]]:
     return Message.objects.unscoped().filter(pk__among=ids), {"indexed": True}
+
+
+def messages_leave(*, user_id: UUID, conversation_id: UUID, message_ids: Sequence[UUID]) -> None:
+    """Takes messages that gave way to others out of search, and out of the windows that wait to be read."""
+    documents_remove(user_id=user_id, source=Source.CONVERSATION, source_ids=message_ids)
+    among = {"user_id": user_id, "conversation_id": conversation_id}
+    unread = messages_waiting(**among, message_ids=message_ids)
+    windows_withdraw(**among, message_ids=message_ids)
+    # Chosen again, they are read: nobody has read them yet.
+    Message.objects.unscoped().filter(id__in=unread).update(captured=False)
 
 
 def messages_to_index() -> "QuerySet[Message]":

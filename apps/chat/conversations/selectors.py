@@ -13,6 +13,7 @@ from apps.agent.selectors import ConversationTaint
 from apps.chat.conversations.markings import unmarked
 from apps.chat.models import Conversation, Message, MessageKind, Role, Turn
 from apps.core.db.prepared import prepared
+from apps.core.db.saying import says
 from apps.core.errors import NotFound
 from apps.core.ids import parse_id
 from apps.search.documents import Scope, Source
@@ -189,7 +190,7 @@ def conversations_search(
     """The conversations whose title contains the query, then those in which it, or something like it, was said, with what was
     said: the user's own chats, those of another channel, or with `channel=None` all."""
     listed = conversations_for(user_id, channel=channel)
-    found = {row.id: (row, Snippet()) for row in listed.filter(title__icontains=query)[:limit]}
+    found = {row.id: (row, Snippet()) for row in listed.filter(says("title", query))[:limit]}
     # What was said lately, then the newest passage with the very words, or words that begin with them.
     passages = passages_saying(user_id, query, source=Source.CONVERSATION)
     literally = _first(((each.conversation_id, each.text, each.source_id) for each in passages), query)
@@ -223,8 +224,11 @@ def _newest_messages(user_id: UUID, query: str, limit: int, channel: str | None)
         position__gt=F("conversation__last_position") - RECENT_MESSAGES,
         superseded_by=None,
         kind=MessageKind.TEXT,
-        text__icontains=query,
     )
+    said = Q(text__icontains=query)  # SQLite knows the case of ASCII alone
+    if not query.isascii():  # full text finds the others in whatever case, and much faster
+        said |= Q(conversation__use_memory=False) & Q(says("text", query))
+    messages = messages.filter(said)
     newest = messages.order_by("-created_at").values_list("conversation_id", "text", "id")[: limit * 2]
     return _first(newest, query)
 

@@ -7,11 +7,11 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Max
+from django.db.models import F, Max
 
 from apps.agent.models import ToolCall
 from apps.chat.attachments.selectors import ids_in
-from apps.chat.conversations.handover import document_of
+from apps.chat.conversations.handover import document_of, messages_leave
 from apps.chat.conversations.records import (
     PLAIN,
     ConversationRecord,
@@ -21,7 +21,7 @@ from apps.chat.conversations.records import (
 )
 from apps.chat.conversations.selectors import CHAT_CHANNEL
 from apps.chat.models import Conversation, Folder, Message, MessageKind, Role, Turn
-from apps.core.db.writing import insert_all
+from apps.core.db.writing import insert_all, update_all
 from apps.core.text import canonical_json
 from apps.core.transfer import (
     CHANGED,
@@ -43,6 +43,9 @@ CHANNEL = "izzy"
 OWN_ONLY = "Only your own export brings it."
 DIVERGED = "Its conversation is here already, with other messages; yours was kept."
 HEAD = "head"
+"""The conversation of a batch's last record, which the next batch may go on with."""
+MORE = "more"
+"""The same, where the file has more turns of it than there were here."""
 
 
 @dataclass(slots=True)
@@ -59,6 +62,11 @@ class _Batch:
     turns: dict[UUID, Turn] = field(default_factory=dict)
     messages: list[Message] = field(default_factory=list)
     calls: list[ToolCall] = field(default_factory=list)
+    ends: dict[UUID, set[UUID]] = field(default_factory=dict)
+    more: set[UUID] = field(default_factory=set)  # grown ones of which turns came
+    revised: dict[UUID, tuple[UUID | None, int]] = field(
+        default_factory=dict
+    )  # messages of theirs that are here: the turn that superseded each, and its branch
 
     def plan(self, entries: Sequence[Entry]) -> Write:
         taking = self.taking
@@ -83,6 +91,8 @@ class _Batch:
             "tool_call": ids_here(taking, "tool_call", {each.id for _, each in calls}),
         }
         self._heads(heads)
+        self.ends = self._ends(set(self.ids["conversation"].here.values()))
+        self.more = {UUID(taking.facts[MORE])} if MORE in taking.facts else set()
         if taking.own:
             self._turns(turns)
             self._messages(messages)
@@ -91,6 +101,10 @@ class _Batch:
             for entry, _ in [*turns, *calls]:
                 taking.report.skip(entry, OWN_ONLY)
             self._messages(messages)
+        parts = [(entry, record.id) for entry, record in heads]
+        for rows in (turns, messages, calls):
+            parts += [(entry, each.conversation) for entry, each in rows]
+        self._note_head(parts)
         return self._write()
 
     def _heads(self, heads: Sequence[tuple[Entry, ConversationRecord]]) -> None:
@@ -151,6 +165,28 @@ class _Batch:
             return found
         return None
 
+    def _meet(self, here: UUID, key: UUID) -> None:
+        """Notes that the file goes on with a conversation, where this is the last turn or message that is here: what it has more
+        of it stands behind."""
+        if key in self.ends.get(here, ()) and here not in self.grown:
+            found = Conversation.objects.for_user(self.taking.user_id).filter(pk=here).first()
+            if found is not None:
+                self.grown[here] = found
+
+    def _note_head(self, parts: Sequence[tuple[Entry, UUID]]) -> None:
+        """Keeps for the next batch what it may go on with."""
+        if not parts:
+            return
+        facts = self.taking.facts
+        here = self.ids["conversation"][max(parts, key=lambda part: part[0].line or 0)[1]]
+        for name, known in (
+            (HEAD, here in self.conversations or here in self.grown),
+            (MORE, here in self.more),
+        ):
+            facts.pop(name, None)
+            if known:
+                facts[name] = str(here)
+
     def _turns(self, turns: Sequence[tuple[Entry, TurnRecord]]) -> None:
         taking, ids = self.taking, self.ids["turn"]
         notes = {_note_id(item) for _, record in turns for item in record.memories}
@@ -159,6 +195,8 @@ class _Batch:
         rows = Turn.objects.for_user(taking.user_id).filter(client_id__in=clients)
         taken = set(rows.values_list("client_id", flat=True))
         for entry, record in turns:
+            place = self.ids["conversation"][record.conversation]
+            self._meet(place, ids[record.id])
             conversation = self._conversation(entry, record.conversation)
             if ids.known(record.id) or ids[record.id] in self.turns:
                 taking.report.skip(entry, KNOWN)
@@ -182,6 +220,7 @@ class _Batch:
                     ended_at=record.ended_at,
                     **values,
                 )
+                self.more |= {place} & self.grown.keys()
                 taking.report.take("turn")
         if taking.dry_run:
             taking.fresh |= self.turns.keys()
@@ -191,17 +230,16 @@ class _Batch:
 
     def _messages(self, messages: Sequence[tuple[Entry, MessageRecord]]) -> None:
         taking, ids = self.taking, self.ids["message"]
-        ends = self._ends({self.ids["conversation"][each.conversation] for _, each in messages})
         places: set[tuple[UUID, int]] = set()
         names: set[tuple[UUID, str]] = set()
         for entry, record in messages:
             key, here = ids[record.id], self.ids["conversation"][record.conversation]
-            if key in ends.get(here, ()):  # what this file has more of it goes on from here
-                found = Conversation.objects.for_user(taking.user_id).filter(pk=here).first()
-                if found is not None:
-                    self.grown[here], taking.facts[HEAD] = found, str(here)
+            self._meet(here, key)
             conversation = self._conversation(entry, record.conversation)
             if ids.known(record.id):
+                by = self._turn(record.superseded_by)
+                if here in self.more and bool(by) == bool(record.superseded_by):
+                    self.revised[key] = (by, record.branch)
                 taking.report.skip(entry, KNOWN)
             elif conversation is None:
                 taking.report.skip(entry, self._why(record.conversation))
@@ -218,7 +256,7 @@ class _Batch:
             taking.fresh |= {message.id for message in self.messages}
 
     def _ends(self, keys: Iterable[UUID]) -> dict[UUID, set[UUID]]:
-        """By conversation that was here before, its last message: where the file has that too, it goes on from there."""
+        """By conversation that was here before, its last message and the turn of that."""
         before = [
             key
             for key in keys
@@ -233,7 +271,7 @@ class _Batch:
             at = Message.objects.owned_by(self.taking.user_id).filter(
                 conversation_id=key, position=position
             )
-            ends[key] = set(at.values_list("pk", flat=True))
+            ends[key] = {end for row in at.values_list("pk", "turn_id") for end in row if end}
         return ends
 
     def _message(self, record: MessageRecord, key: UUID, conversation: Conversation) -> Message:
@@ -302,9 +340,7 @@ class _Batch:
                 taking.report.take("tool_call")
 
     def _write(self) -> Write:
-        if self.conversations:
-            self.taking.facts[HEAD] = str(list(self.conversations)[-1])
-        if not (self.conversations or self.turns or self.messages or self.calls):
+        if not (self.conversations or self.turns or self.messages or self.calls or self.revised):
             return write_nothing
         found = [message for message in self.messages if _is_found(message)]
         documents = list(map(document_of, found))
@@ -321,6 +357,11 @@ class _Batch:
             taint_note(user_id=user_id, conversation_id=key)
         for conversation in self.grown.values():
             self._grow(conversation)
+        for key in self.more:
+            places = {turn.place for turn in self.turns.values() if turn.conversation_id == key}
+            first = Turn.objects.owned_by(user_id).filter(conversation_id=key, position__in=places)
+            first.update(place=F("position"))
+        self._revise()
         documents_index(user_id=user_id, documents=documents, are_new=True)
 
     def _grow(self, conversation: Conversation) -> None:
@@ -331,6 +372,38 @@ class _Batch:
             newest = max(conversation.updated_at, *(each.created_at for each in own))
             rows = Conversation.objects.unscoped().filter(pk=conversation.id)
             rows.update(last_position=last, updated_at=newest)
+
+    def _revise(self) -> None:
+        """Messages that were here come into force and leave it as the newer file has them."""
+        rows = Message.objects.owned_by(self.taking.user_id).filter(pk__among=list(self.revised))
+        changed = [
+            each
+            for each in rows.defer("blocks")
+            if (each.superseded_by_id, each.branch) != self.revised[each.pk]
+        ]
+        left: dict[UUID, list[Message]] = defaultdict(list)
+        for message in changed:
+            by, branch = self.revised[message.pk]
+            if by and message.superseded_by_id is None:
+                left[message.conversation_id].append(message)
+            elif by is None and message.text:
+                message.indexed = False
+            message.superseded_by_id, message.branch = by, branch
+        update_all(
+            Message,
+            ("superseded_by", "branch", "indexed"),
+            [(each.pk, [each.superseded_by_id, each.branch, each.indexed]) for each in changed],
+        )
+        for key, gone in left.items():
+            messages_leave(
+                user_id=self.taking.user_id, conversation_id=key, message_ids=[each.pk for each in gone]
+            )
+            summed_up = Conversation.objects.for_user(self.taking.user_id).filter(
+                pk=key, summary_until__gte=min(each.position for each in gone)
+            )
+            summed_up.update(
+                summary="", summary_until=0, summary_untrusted=False, summary_by="", summary_at=None
+            )
 
 
 def conversations_plan(taking: Taking, entries: Sequence[Entry]) -> Write:

@@ -13,16 +13,13 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from apps.chat.conversations.handover import messages_index
+from apps.chat.conversations.handover import messages_index, messages_leave
 from apps.chat.conversations.selectors import conversation_get
 from apps.chat.models import Conversation, Message, MessageKind, Role, Turn, TurnStatus
 from apps.chat.summary.services import summary_cut
 from apps.chat.turns.store import turn_close
 from apps.core.errors import Conflict, NotFound
 from apps.core.ids import parse_id
-from apps.memory.capture.windows import messages_waiting, windows_withdraw
-from apps.search.documents import Source
-from apps.search.services import documents_remove
 
 OPENING = (MessageKind.TEXT, MessageKind.NOTICE)
 NOT_HERE = "There is no version with this id in this conversation."
@@ -56,12 +53,7 @@ def branch_leave(conversation: Conversation, first: Message, turn: Turn) -> None
     ids = list(left.values_list("id", flat=True))
     left.update(superseded_by=turn, branch=first.turn.position if first.turn else 0)
     summary_cut(conversation=conversation, position=first.position)
-    owner = conversation.user_id
-    documents_remove(user_id=owner, source=Source.CONVERSATION, source_ids=ids)
-    unread = messages_waiting(user_id=owner, conversation_id=conversation.id, message_ids=ids)
-    windows_withdraw(user_id=owner, conversation_id=conversation.id, message_ids=ids)
-    # Chosen again, they are read: nobody has read them yet.
-    Message.objects.unscoped().filter(id__in=unread).update(captured=False)
+    messages_leave(user_id=conversation.user_id, conversation_id=conversation.id, message_ids=ids)
 
 
 def branch_choose(*, user_id: UUID, conversation_id: object, turn_id: object) -> Turn:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass
-from datetime import MAXYEAR, MINYEAR, UTC, datetime
+from datetime import MAXYEAR, MINYEAR, UTC, datetime, tzinfo
 from functools import partial
 from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar, cast
 from uuid import UUID
@@ -173,8 +173,8 @@ def text(max_chars: int, *, allow_empty: bool = False) -> Checked:
     return Checked(check, {"type": "string", "maxLength": max_chars, **some})
 
 
-def clean_time(value: object, *, field: str) -> datetime:
-    """An aware time in UTC from a datetime or an ISO 8601 text; a time or date without zone is UTC.
+def clean_time(value: object, *, field: str, zone: tzinfo = UTC) -> datetime:
+    """An aware time in UTC from a datetime or an ISO 8601 text; a time or date without zone is one of `zone`.
 
     Not of the calendar's first or last year: in some time zone it would be none.
     """
@@ -183,7 +183,7 @@ def clean_time(value: object, *, field: str) -> datetime:
             if not isinstance(value, str) or len(value) > 64:
                 raise ValueError
             value = parse_datetime(value.strip()) or datetime.fromisoformat(value.strip())
-        found = (value if value.tzinfo else value.replace(tzinfo=UTC)).astimezone(UTC)
+        found = (value if value.tzinfo else value.replace(tzinfo=zone)).astimezone(UTC)
     except ValueError:
         message = f"{field} must be a time in ISO 8601, such as 2026-05-01T12:00:00Z."
         raise InvalidInput(message, field=field) from None

@@ -54,18 +54,21 @@ class MessagesBody:
 
     @cached_property
     def keys(self) -> dict[int, str]:
-        """By place, what each message of the user goes by in its session: what it says, and how often that was said before.
+        """By place, what each message of the user goes by in its session: what it says, what theirs before it said, and how often
+        the one was said behind the other before. So the same words are others once a client has summed up what came before.
 
         Cache markers do not count, nor do the contents of tool results, which clients clear from older messages.
         """
         said: Counter[str] = Counter()
-        salt = str(self.previous_reply)
+        salt = before = str(self.previous_reply)
         found = {}
         for place, message in enumerate(self.messages):
             if message.role == "user":
                 text = _canonical([_short(block) for block in message.blocks])
-                found[place] = _digest(f"{salt} {said[text]} {text}")
-                said[text] += 1
+                pair = f"{_digest(before)} {text}"
+                found[place] = _digest(f"{salt} {said[pair]} {pair}")
+                said[pair] += 1
+                before = text
         return found
 
     @cached_property

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime, time, tzinfo
 from enum import StrEnum
 from typing import Any
 from uuid import UUID
@@ -21,6 +22,8 @@ MAX_ITEMS = 10
 MAX_CHARS = 1000
 MAX_TAGS = 8
 DEFAULT_IMPORTANCE = 3
+DAYS_END = time(23, 59)
+"""To the minute, as the page has it: on the last day that was named it still holds."""
 
 _NUMBER = re.compile(r"(?<![\d.])\d{1,4}(?![\d.]*\d)")
 """Which segment is meant: 3, "3", "[3]", "segment 3"; nothing where it is no whole number."""
@@ -64,9 +67,9 @@ class Dropped:
 
 
 def checked_items(
-    given: Sequence[Any], *, segments: int, notes: Collection[UUID]
+    given: Sequence[Any], *, segments: int, notes: Collection[UUID], zone: tzinfo
 ) -> tuple[list[Item], list[Dropped]]:
-    """The usable items and why others are not. `notes` are the ids that the model was shown.
+    """The usable items and why others are not. `notes` are the ids that the model was shown, days are those of `zone`.
 
     Wrong values of lesser fields fall back to their defaults; an item without content, or that changes a note which
     it was not shown, is dropped.
@@ -78,7 +81,7 @@ def checked_items(
             dropped.append(Dropped("too_many", f"{len(given) - MAX_ITEMS} items beyond {MAX_ITEMS}"))
             break
         try:
-            items.append(_item(value, segments, notes))
+            items.append(_item(value, segments, notes, zone))
         except IzzyError as error:
             dropped.append(
                 Dropped(error.code, f"item {place + 1}: {error.extra.get('field', '')}".rstrip(": "))
@@ -86,7 +89,7 @@ def checked_items(
     return items, dropped
 
 
-def _item(value: Any, segments: int, notes: Collection[UUID]) -> Item:
+def _item(value: Any, segments: int, notes: Collection[UUID], zone: tzinfo) -> Item:
     if not isinstance(value, dict):
         raise NotFound(code="not_an_item")
     action = _choice(value.get("action"), Action, Action.ADD)
@@ -96,7 +99,8 @@ def _item(value: Any, segments: int, notes: Collection[UUID]) -> Item:
         return Item(action=action, content=str(content or "")[:MAX_CHARS], target=target)
     if action in {Action.UPDATE, Action.SUPERSEDE} and target is None:
         raise NotFound(code="unknown_target", field="target")
-    valid_from, valid_to = _time(value.get("valid_from")), _time(value.get("valid_to"))
+    valid_from = _time(value.get("valid_from"), zone)
+    valid_to = _time(value.get("valid_to"), zone, by_day=DAYS_END)
     return Item(
         action=action,
         content=" ".join(clean_text(content, field="content", max_chars=MAX_CHARS).split()),
@@ -144,9 +148,15 @@ def _tags(value: object) -> tuple[str, ...]:
     return tuple(dict.fromkeys(usable))[:MAX_TAGS]
 
 
-def _time(value: object) -> datetime | None:
+def _time(value: object, zone: tzinfo, by_day: time = time.min) -> datetime | None:
+    """A time of the zone where it names none; a bare day stands for its moment `by_day`."""
+    if not isinstance(value, str):
+        return None
+    moment: object = value
+    with suppress(ValueError):
+        moment = datetime.combine(date.fromisoformat(value.strip()), by_day)
     try:
-        return clean_time(value, field="valid") if isinstance(value, str) else None
+        return clean_time(moment, field="valid", zone=zone)
     except IzzyError:
         return None
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 from django.utils import timezone
 
@@ -112,15 +113,15 @@ class _WindowReader:
             if not worth or not stored:
                 return
         tally.passed += 1
-        await self._extract(passage)
+        await self._extract(passage, zone)
 
-    async def _extract(self, passage: str) -> None:
+    async def _extract(self, passage: str, zone: ZoneInfo) -> None:
         window = self.window
         notes = await in_db(notes_for, window)
-        given, usage = await calls.extracted(window, passage, notes)
+        given, usage = await calls.extracted(window, passage, notes, zone)
         self.usage += usage
         items, dropped = checked_items(
-            given or [], segments=len(window.segments), notes={note.pk for note in notes}
+            given or [], segments=len(window.segments), notes={note.pk for note in notes}, zone=zone
         )
         for reason in dropped:
             logger.info("window %s: an item was dropped: %s %s", window.id, reason.code, reason.detail)

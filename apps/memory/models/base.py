@@ -1,6 +1,5 @@
 """Base models of a user's memory, the choices of their columns, and how texts are compared whatever their case."""
 
-import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +9,7 @@ from django.utils import timezone
 
 from apps.core.ids import uuid7
 from apps.core.models import UserOwned
+from apps.core.text import fold as fold
 
 
 class Tier(models.TextChoices):
@@ -154,27 +154,6 @@ class Revision(UserOwned):
 
     class Meta:
         abstract = True
-
-
-_DOTS = str.maketrans({"\u0131": "i", "\u0307": None})
-"""The Turkish letters i: with and without a dot they count as one."""
-
-
-def fold(text: str) -> str:
-    """The text as it is compared: compatibility forms unified (NFKC), case folded, accents kept.
-
-    So "STRASSE" is in "Hauptstraße" and "istanbul" in "İSTANBUL", but "cafe" is not in "café".
-    """
-    if text.isascii():
-        return text.lower()
-    folded = _composed(_composed(text).casefold())
-    if "\u0131" in folded or "\u0307" in folded:
-        return _composed(folded.translate(_DOTS))
-    return folded
-
-
-def _composed(text: str) -> str:
-    return text if unicodedata.is_normalized("NFKC", text) else unicodedata.normalize("NFKC", text)
 
 
 def folded(values: Mapping[str, Any]) -> dict[str, str]:

@@ -85,8 +85,10 @@ class SurfacedNote:
         return self.note.pk
 
     def marks(self, now: datetime) -> list[str]:
-        """The mark that a reader has to know beside its text: how far to rely on it and, where that tells something, its date."""
+        """The mark that a reader has to know beside its text: how far to rely on it and, where that tells something, its date, in
+        the zone of `now`."""
         note, marks = self.note, []
+        day = note.updated_at.astimezone(now.tzinfo)
         if note.trust == Trust.UNTRUSTED:
             marks.append("untrusted")
         elif note.category == STANDING:
@@ -94,9 +96,9 @@ class SurfacedNote:
         elif note.faded and not lasts(note):
             marks.append("faded")
         if note.kind in PASSING or _RELATIVE.search(self.text):
-            marks.append(f"{note.updated_at:%Y-%m-%d}")
+            marks.append(f"{day:%Y-%m-%d}")
         elif now - note.updated_at > YEAR and not lasts(note):
-            marks.append(f"{note.updated_at:%B %Y}")
+            marks.append(f"{day:%B %Y}")
         return marks
 
     def to_json(self) -> dict[str, object]:
@@ -131,8 +133,9 @@ class SurfacedWords:
         return self.hit.source_id
 
     def marks(self, now: datetime) -> list[str]:
-        """The mark that a reader has to know."""
-        return ["said by the user in another conversation", f"{self.hit.happened_at:%Y-%m-%d}"]
+        """The mark that a reader has to know; the date in the zone of `now`."""
+        day = self.hit.happened_at.astimezone(now.tzinfo)
+        return ["said by the user in another conversation", f"{day:%Y-%m-%d}"]
 
     def to_json(self) -> dict[str, object]:
         """The entry of a `memory_context` event's `items`; `id` is that of the message."""
@@ -187,7 +190,7 @@ def compose(
     budget: int = BUDGET_TOKENS,
 ) -> Surfaced:
     """The block for some items and the best of the others, those that add something new first, within the budget (estimated
-    tokens); one that does not fit leaves room for a shorter one.
+    tokens); one that does not fit leaves room for a shorter one. Dates are those of the zone of `now`.
 
     With a `numbering`, which takes in the notes that are shown, each stands under its short name; without one the block
     has no ids.

@@ -10,6 +10,7 @@ from uuid import UUID
 from django.db import connection
 from django.utils import timezone
 
+from apps.accounts.selectors import user_time_zone
 from apps.core.db.writing import precompute
 from apps.core.ids import parse_id
 from apps.core.text import estimate_tokens
@@ -74,7 +75,8 @@ def surface(
             )
     if not items and not standing:
         return Surfaced()
-    surfaced = composed_in(user_id, conversation_id, items, first=standing, now=now)
+    here = now.astimezone(user_time_zone(user_id))
+    surfaced = composed_in(user_id, conversation_id, items, first=standing, now=here)
     uses_record(
         user_id=user_id,
         used_in=UsedIn.SURFACED,

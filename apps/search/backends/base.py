@@ -35,12 +35,13 @@ class Head:
     change: int
     tombstones_from: int
     language: str  # what the owner prefers, "" where it is to be detected
+    time_zone: str  # the name of the owner's, "" for UTC
     base: Space
     side: Space | None
 
 
 HEAD = (
-    "SELECT o.number, o.change, o.tombstones_from, COALESCE(p.language, ''), "
+    "SELECT o.number, o.change, o.tombstones_from, COALESCE(p.language, ''), COALESCE(p.time_zone, ''), "
     "b.id, b.name, b.dimension, b.noise, b.match, s.id, s.name, s.dimension, s.noise, s.match "
     "FROM search_indexowner o JOIN search_embeddingspace b ON b.role = 'base' "
     "LEFT JOIN search_embeddingspace s ON s.role = 'side' AND s.name = %s "
@@ -53,10 +54,10 @@ def head_of(user_id: UUID, rows: Sequence[tuple[Any, ...]]) -> Head | None:
     """What the row of HEAD says; None where there is none."""
     if not rows:
         return None
-    owner, change, tombstones_from, language = rows[0][:4]
-    base, side = rows[0][4:9], rows[0][9:]
+    owner, change, tombstones_from, language, time_zone = rows[0][:5]
+    base, side = rows[0][5:10], rows[0][10:]
     beside = None if side[0] is None else Space(*side)
-    return Head(user_id, owner, change, tombstones_from, language, Space(*base), beside)
+    return Head(user_id, owner, change, tombstones_from, language, time_zone, Space(*base), beside)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,14 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from itertools import chain, islice
 from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 
+from apps.accounts.selectors import zone_named
 from apps.search.backends import Head
 from apps.search.embedders.base import QueryWeights, Vector
 from apps.search.embedders.engines import static_embedder
@@ -70,6 +71,8 @@ class Query:
 
     `substance` is 1 where at least one word names a subject, 0 where all of them only greet, thank or agree.
 
+    `spans` are the dates it names, as days of `zone`, the owner's.
+
     `vector` is that in the base space, `side_vector` that of the encoder beside it. Cosines that differ by less than
     `least_spread` over all rows are not blown up to the full scale: among a handful of notes the difference is chance.
     """
@@ -81,6 +84,7 @@ class Query:
     names: list[int] = field(default_factory=list)
     named_rows: list[Rows] = field(default_factory=list)
     spans: list[Span] = field(default_factory=list)
+    zone: tzinfo = UTC
     about_self: bool = False
     vector: Vector | None = None
     least_spread: float = 0.0
@@ -104,7 +108,10 @@ def understand(text: str, rows: UserRows, head: Head, *, now: datetime) -> Query
         )
         # Of those on offer English alone begins with the month.
         day_first = head.language != "en" if head.language else None
-        query.spans = named_dates(query.text, now=now, first=first, last=last, day_first=day_first)
+        query.zone = zone_named(head.time_zone)
+        query.spans = named_dates(
+            query.text, now=now, first=first, last=last, day_first=day_first, zone=query.zone
+        )
     trust = rows.living / (rows.living + FEW_NOTES)
     if words:
         if (embedder := static_embedder()) is not None:

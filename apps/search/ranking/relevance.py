@@ -9,6 +9,7 @@ on an invented person's notes, and rounded; it has to be fitted again when the s
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, tzinfo
 from typing import Protocol
 from uuid import UUID
 
@@ -190,16 +191,20 @@ def best_places(
         wanted *= 4
 
 
-def hits_for(user_id: UUID, found: list[Found], terms: Sequence[Term] = ()) -> list[Hit]:
-    """The found passages with their text, and those of their labels that have one of the terms.
+def hits_for(
+    user_id: UUID, found: list[Found], terms: Sequence[Term] = (), zone: tzinfo = UTC
+) -> list[Hit]:
+    """The found passages with their text, and those of their labels that have one of the terms; dates are said in `zone`.
 
     One that has gone in the meantime is left out.
     """
     rows = backend.rows_fetch(user_id, [item.passage_id for item in found])
-    return [_hit(item, row, terms) for item in found if (row := rows.get(item.passage_id)) is not None]
+    return [
+        _hit(item, row, terms, zone) for item in found if (row := rows.get(item.passage_id)) is not None
+    ]
 
 
-def _hit(item: Found, row: Row, terms: Sequence[Term]) -> Hit:
+def _hit(item: Found, row: Row, terms: Sequence[Term], zone: tzinfo) -> Hit:
     asked: dict[Label, list[Term]] = {}  # by label the terms that it has
     for kind, words, stems in json.loads(row.labels) if row.labels and terms else ():
         if has := [term for term in terms if term.is_in(stems.split())]:
@@ -224,6 +229,6 @@ def _hit(item: Found, row: Row, terms: Sequence[Term]) -> Hit:
         labels=tuple(asked),
         causes=Causes(
             words=tuple(word for word in item.words if word not in labelled),
-            date=row.happened_at if item.parts.get("date", 0) > 0 else None,
+            date=row.happened_at.astimezone(zone) if item.parts.get("date", 0) > 0 else None,
         ),
     )

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from itertools import chain, islice, pairwise
 
 EXACT = 1.0  # a day; the days beside it count too, since people speak of what happened the day before
@@ -89,9 +89,16 @@ class _Named:
 
 
 def named_dates(
-    question: str, *, now: datetime, first: datetime, last: datetime, day_first: bool | None = None
+    question: str,
+    *,
+    now: datetime,
+    first: datetime,
+    last: datetime,
+    day_first: bool | None = None,
+    zone: tzinfo = UTC,
 ) -> list[Span]:
-    """The spans a question names; a month without a year stands for each such month from `first` to `last`.
+    """The spans a question names, in days, months and years of `zone`; a month without a year stands for each such month from
+    `first` to `last`.
 
     `day_first` says whether 3/4/2024 is the third of April; with None it is read either way. All times are aware. At
     most MAX_SPANS, single days first, and of what has no year the newest. The cost grows with the question's length.
@@ -106,15 +113,21 @@ def named_dates(
     words = _WORD.findall(_NUMERIC.sub(read, question.lower()))
     named.update(dict.fromkeys(_in_words(words)))
     years = list(dict.fromkeys(int(word) for word in words if _is_year(word)))
-    newest = min(last.year, LAST_YEAR)
-    meant = years or range(newest, max(first.year, FIRST_YEAR, newest - MAX_YEARS + 1) - 1, -1)
+    newest = min(_within(last, zone).year, LAST_YEAR)
+    oldest = max(_within(first, zone).year, FIRST_YEAR, newest - MAX_YEARS + 1)
+    meant = years or range(newest, oldest - 1, -1)
     spans = chain(
-        _relative_spans(words, now.astimezone(UTC)),
-        (span for year, one in _dated(named, meant) for span in _day_span(year, one)),
-        (_months(year, one.month) for year, one in _dated(named, meant)),
-        (_span(_start(year, 1), _start(year + 1, 1), YEAR) for year in years if not named),
+        _relative_spans(words, _within(now, zone)),
+        (span for year, one in _dated(named, meant) for span in _day_span(year, one, zone)),
+        (_months(year, one.month, zone) for year, one in _dated(named, meant)),
+        (_span(_start(year, 1, zone), _start(year + 1, 1, zone), YEAR) for year in years if not named),
     )
     return list(islice(spans, MAX_SPANS))
+
+
+def _within(moment: datetime, zone: tzinfo) -> datetime:
+    """The moment in the zone; one at either end of time, which may have no place there, as it is."""
+    return moment.astimezone(zone) if FIRST_YEAR <= moment.year <= LAST_YEAR else moment
 
 
 def _numeric(match: re.Match[str], day_first: bool | None) -> list[_Named]:
@@ -190,16 +203,16 @@ def _dated(named: Iterable[_Named], years: Iterable[int]) -> Iterator[tuple[int,
     yield from ((year, one) for year in years for one in named if one.year is None)
 
 
-def _day_span(year: int, named: _Named) -> Iterator[Span]:
-    middle = _day(year, named.month, named.day) if named.day else None
+def _day_span(year: int, named: _Named, zone: tzinfo) -> Iterator[Span]:
+    middle = _day(year, named.month, named.day, zone) if named.day else None
     if middle:
         yield _span(middle - timedelta(days=1), middle + timedelta(days=2), EXACT)
 
 
-def _day(year: int, month: int, day: int) -> datetime | None:
+def _day(year: int, month: int, day: int, zone: tzinfo = UTC) -> datetime | None:
     """None for a day that is in no calendar."""
     try:
-        return datetime(year, month, day, tzinfo=UTC)
+        return datetime(year, month, day, tzinfo=zone)
     except ValueError:
         return None
 
@@ -207,7 +220,8 @@ def _day(year: int, month: int, day: int) -> datetime | None:
 def _relative_spans(words: Sequence[str], now: datetime) -> Iterator[Span]:
     if not FIRST_YEAR <= now.year <= LAST_YEAR:
         return
-    today = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    zone = now.tzinfo or UTC
+    today = datetime(now.year, now.month, now.day, tzinfo=zone)
     pairs = frozenset(pairwise(words))
     month, year = today.month, today.year
     for named, back, length, strength in (
@@ -220,11 +234,11 @@ def _relative_spans(words: Sequence[str], now: datetime) -> Iterator[Span]:
             begin = today - timedelta(days=back)
             yield _span(begin, begin + timedelta(days=length), strength)
     if ("this", "month") in pairs:
-        yield _months(year, month)
+        yield _months(year, month, zone)
     if ("last", "month") in pairs:
-        yield _months(year, month - 1)
+        yield _months(year, month - 1, zone)
     if ("last", "year") in pairs:
-        yield _span(_start(year - 1, 1), _start(year, 1), YEAR)
+        yield _span(_start(year - 1, 1, zone), _start(year, 1, zone), YEAR)
     for number, name in enumerate(_WEEKDAYS):
         if ("last", name) in pairs or ("on", name) in pairs:
             begin = today - timedelta(days=(today.weekday() - number - 1) % 7 + 1)
@@ -244,14 +258,14 @@ def _ago_spans(words: Sequence[str], today: datetime) -> Iterator[Span]:
             yield _span(middle - slack, end, EXACT if length == 1 else WEEK)
 
 
-def _months(year: int, month: int) -> Span:
-    return _span(_start(year, month), _start(year, month + 1), MONTH)
+def _months(year: int, month: int, zone: tzinfo) -> Span:
+    return _span(_start(year, month, zone), _start(year, month + 1, zone), MONTH)
 
 
-def _start(year: int, month: int) -> datetime:
+def _start(year: int, month: int, zone: tzinfo) -> datetime:
     """The first of a month; months beyond 1..12 run into the years beside."""
     carry, index = divmod(month - 1, 12)
-    return datetime(year + carry, index + 1, 1, tzinfo=UTC)
+    return datetime(year + carry, index + 1, 1, tzinfo=zone)
 
 
 def _span(start: datetime, end: datetime, strength: float) -> Span:

@@ -135,7 +135,7 @@ def _one_by_one(client: Client) -> None:
             choice = click.prompt(CHOICES, prompt_suffix=": ", err=True).strip().lower()[:1]
             if choice == "q":
                 return
-            if choice == "s" or (choice in "are" and _decided(client, row, choice)):
+            if choice == "s" or (choice in {"a", "r", "e"} and _decided(client, row, choice)):
                 break
 
 

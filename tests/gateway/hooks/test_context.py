@@ -1,5 +1,6 @@
 """Hooks put things before a program's model: notes that matter to a prompt, standing notes at a session's start."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -68,6 +69,17 @@ def test_a_session_begins_with_the_standing_notes(
     prompted = context_of(send(alice, "UserPromptSubmit", prompt=COOKING))
     assert ALLERGY in prompted
     assert standing.content not in prompted
+
+
+def test_dates_beside_notes_are_days_where_the_user_is(alice: User, send: Send, note: MakeNote) -> None:
+    Preferences.objects.update_or_create(user=alice, defaults={"time_zone": "America/Los_Angeles"})
+    exam = note(alice, "The user's piano exam is tomorrow.", kind=Kind.FACT, importance=5)
+    Memory.objects.for_user(alice).filter(pk=exam.pk).update(
+        updated_at=datetime(2026, 11, 24, 4, tzinfo=UTC)  # Monday evening there
+    )
+    line = "- (2026-11-23): The user's piano exam is tomorrow."
+    assert line in context_of(send(alice, "UserPromptSubmit", prompt="When is my piano exam?"))
+    assert line in context_of(send(alice, "SessionStart", source="compact"))
 
 
 @pytest.mark.parametrize("source", ["compact", "resume"])

@@ -116,6 +116,25 @@ async def test_a_retry_is_kept_once(proxy: Proxy, alice: User) -> None:
     assert await said(alice) == [("user", ADA), ("assistant", "Noted.")]
 
 
+async def test_the_same_words_are_kept_again_once_the_client_has_summed_up_what_was_said(
+    proxy: Proxy, alice: User
+) -> None:
+    answers = "Beds first.", "Then the paths.", "The pond at last.", "And a bench."
+    proxy.upstream.add(*map(reply, [*answers[:2], *[answers[2]] * 2, answers[3]]))
+    await proxy.ask("Plan the garden.", session="s")
+    await proxy.ask("Plan the garden.", answers[0], "continue", session="s")
+    summed_up = "Summary: a garden of beds and paths.", "Ready."
+    for _ in range(2):  # with a retry
+        await proxy.ask(*summed_up, "continue", session="s")
+    await proxy.ask(*summed_up, "continue", answers[2], "continue", session="s")
+    typed = ["Plan the garden.", *["continue"] * 3]
+    assert await said(alice) == [
+        each
+        for one in zip(typed, answers, strict=True)
+        for each in zip(("user", "assistant"), one, strict=True)
+    ]
+
+
 async def test_of_an_answer_that_was_cut_off_only_the_question_is_kept(
     proxy: Proxy, alice: User
 ) -> None:

@@ -8,7 +8,7 @@ has one place in the line, so the worker's builds do not hold up the chat.
 The line is for fairness alone; SQLite's own locks keep the data safe, also from programs that know nothing of it.
 
 A request has a thread of its own and so would open a connection of its own, which costs more than a dozen queries: SQLite
-reads the whole schema, and Django adds its functions.
+reads the whole schema, and Django adds its functions. One is ours: `izzy_fold` (`apps/core/db/saying.py`).
 """
 
 import atexit
@@ -26,6 +26,7 @@ from django.db.backends.sqlite3 import base as sqlite
 from django.db.utils import OperationalError
 
 from apps.core.db.pool import CountsErrors
+from apps.core.text import fold
 
 SUFFIX = "-turn"
 """The line of `izzy.sqlite3` is at the empty file `izzy.sqlite3-turn`, locked with flock: the system frees it when a
@@ -169,7 +170,10 @@ class DatabaseWrapper(CountsErrors, sqlite.DatabaseWrapper):
         self._cursors: WeakSet[Cursor] = WeakSet()
         self._place = None if self.is_in_memory_db() else idle.key(self.settings_dict)
         kept = self._place and idle.take(self._place)
-        opened: sqlite3.Connection = kept or super().get_new_connection(conn_params)
+        if kept:
+            return kept
+        opened: sqlite3.Connection = super().get_new_connection(conn_params)
+        opened.create_function("izzy_fold", 1, fold, deterministic=True)
         return opened
 
     def create_cursor(self, name: str | None = None) -> "Cursor":
