@@ -154,6 +154,20 @@ def test_a_text_that_was_changed_elsewhere_meanwhile_gives_way_only_when_it_was_
     assert file.content == "Buy eggs"
 
 
+@pytest.mark.parametrize("kept", ["\n", "\r\n", "\r"])
+def test_a_text_is_edited_whatever_its_line_breaks(browser: Client, alice: User, kept: str) -> None:
+    file = write(alice, f"Buy milk{kept}and tea")
+    for was, becomes in (("tea", "rice"), ("rice", "eggs")):  # as a browser sends it
+        entered = {
+            f"{file.pk}-path": PATH,
+            f"initial-{file.pk}-content": f"Buy milk\r\nand {was}",
+            f"{file.pk}-content": f"Buy milk\r\nand {becomes}",
+        }
+        shown(browser.post(url(file, "edit"), entered, headers=HTMX))
+        file.refresh_from_db()
+        assert file.content == f"Buy milk\nand {becomes}"
+
+
 def test_an_edit_that_cannot_be_comes_back_with_what_was_written(browser: Client, alice: User) -> None:
     file = write(alice)
     write(alice, "other", "/memories/other.txt")

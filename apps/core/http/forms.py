@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 from django import forms
 
 from apps.core.errors import IzzyError
+from apps.core.text import plain_breaks
 
 
 class PlainForm(forms.Form):
@@ -52,3 +53,14 @@ class PlainForm(forms.Form):
         named = str(error.extra.get("field", ""))
         field = self.field_of.get(named, named)
         self.add_error(field if field in self.fields else None, error.message)
+
+
+class LinesField(forms.CharField):
+    """A text of several lines. Browsers send each line break as CRLF: what is entered has LF, and other line breaks alone make
+    no other text of one."""
+
+    def to_python(self, value: Any) -> str:
+        return plain_breaks(super().to_python(value) or "")
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        return super().has_changed(plain_breaks(initial or ""), data)

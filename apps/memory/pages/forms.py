@@ -9,8 +9,8 @@ from django.http import QueryDict
 from django.utils import timezone
 
 from apps.core.addressing import addressed
-from apps.core.http.forms import PlainForm
-from apps.core.text import truncated
+from apps.core.http.forms import LinesField, PlainForm
+from apps.core.text import plain_breaks, truncated
 from apps.memory.files.texts import MAX_FILE_CHARS, ROOT, clean_file_text, clean_path
 from apps.memory.models import (
     MAX_PATH_CHARS,
@@ -31,8 +31,6 @@ from apps.memory.notes.fields import (
     clean_tags,
 )
 from apps.memory.occasions.phrases import clean_occasions
-
-from .done import plain_breaks
 
 IMPORTANCE = [
     (1, "1 · trivial"),
@@ -74,12 +72,13 @@ class EditForm(ServiceForm):
         given = super().clean()
         name = self.add_initial_prefix("content")
         shown, entered = self.data.get(name), given.get("content")
-        if self.present is None or shown is None or entered is None:
+        if self.present is None or entered is None:
             return given
-        shown, entered = plain_breaks(shown), plain_breaks(entered)
+        present = plain_breaks(self.present)
+        shown = present if shown is None else plain_breaks(shown)
         if entered == shown:
             del given["content"]
-        elif self.present not in (shown, entered):
+        elif present not in (shown, entered):
             entries = cast("QueryDict", self.data).copy()
             entries[name] = self.present  # shown now: saved again it gives way
             self.data = entries
@@ -111,7 +110,7 @@ class NoteForm(EditForm):
         "occasions": lambda given: clean_occasions(_lines(given)),
     }
 
-    content = forms.CharField(
+    content = LinesField(
         label="Memory",
         max_length=MAX_CONTENT_CHARS,
         widget=forms.Textarea(attrs={"rows": 3, "class": "input"}),
@@ -311,7 +310,7 @@ class FileForm(EditForm):
         widget=forms.TextInput(attrs={"class": "input", "placeholder": f"{ROOT}/projects.md"}),
         error_messages={"required": f"Give the file a path, such as {ROOT}/projects.md."},
     )
-    content = forms.CharField(
+    content = LinesField(
         label="Text",
         required=False,
         strip=False,
