@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin, messages
@@ -20,6 +20,7 @@ from unfold.widgets import UnfoldAdminTextInputWidget
 from apps.core.admin import IzzyModelAdmin, ReadOnlyAdmin
 from apps.core.db.writing import users_of, writing_for
 from apps.core.errors import IzzyError
+from apps.core.http.forms import LinesField
 from apps.core.text import truncated
 
 from .capture.windows import windows_retry
@@ -89,6 +90,9 @@ class MemoryAdminForm(forms.ModelForm):  # type: ignore[type-arg]  # generic for
     occasions = WordsField(
         required=False, widget=UnfoldAdminTextInputWidget, help_text="Between commas."
     )
+
+    class Meta:
+        field_classes: ClassVar = {"content": LinesField}
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}

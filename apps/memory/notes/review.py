@@ -9,6 +9,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from apps.core.errors import Conflict, InvalidInput, IzzyError
+from apps.core.text import plain_breaks
 from apps.memory.models import Action, Memory, Proposal, ReviewReason, Status, Trust
 from apps.memory.notes.selectors import memory_get, open_contradictions, with_present_priority
 from apps.memory.trust import least_trust
@@ -68,7 +69,7 @@ def review_accept(
     note = pending_get(user_id, memory_id, lock=True)
     if content is not None:
         text = clean_content(content)
-        if text != note.content:
+        if plain_breaks(text) != plain_breaks(note.content):
             change_apply(note, {"content": text, "trust": Trust.USER}, Action.UPDATED, change)
     target = _target(note)
     if target is None or note.proposed_action == Proposal.SUPERSEDE:

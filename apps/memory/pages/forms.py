@@ -332,6 +332,5 @@ class FileForm(EditForm):
         return f"{ROOT}/{path.removeprefix(ROOT[1:] + '/')}"
 
     def changes(self) -> dict[str, Any]:
-        """Path and text, with the line breaks of files rather than those of browsers."""
-        text = self.cleaned_data.get("content", self.present or "")
-        return {"path": self.cleaned_data["path"], "text": plain_breaks(text)}
+        """Path and text; a text that was left as it was shown changes nothing."""
+        return {"path": self.cleaned_data["path"], "text": self.cleaned_data.get("content")}
