@@ -146,6 +146,30 @@ def test_undoing_brings_the_old_note_back_in_place_of_the_new(alice: User, note:
     assert found_texts(alice, "lives") == ["The user lives in Lisbon."]
 
 
+def test_going_back_to_a_version_that_was_replaced_already_brings_nothing_back(
+    alice: User, note: MakeNote
+) -> None:
+    old = note(alice, "The user lives in Lisbon.")
+    new = replace(alice, old, "The user lives in Oslo.")
+    memory_update(user_id=alice.pk, memory_id=old.pk, tags=["home"])
+    memory_undo(user_id=alice.pk, memory_id=old.pk, version=2)
+    back = fresh(old)
+    assert (back.tags, back.status, back.superseded_by_id) == ([], Status.SUPERSEDED, new.pk)
+    assert back.valid_to == new.created_at
+    assert found_texts(alice, "lives") == ["The user lives in Oslo."]
+
+
+def test_undoing_an_edit_keeps_what_is_planned(alice: User, note: MakeNote) -> None:
+    old = note(alice, "The user lives in Lisbon.")
+    later = timezone.now() + timedelta(days=7)
+    new = replace(alice, old, "The user lives in Oslo.", valid_from=later)
+    memory_update(user_id=alice.pk, memory_id=old.pk, content="The user lives in Lisbon, Portugal.")
+    memory_undo(user_id=alice.pk, memory_id=old.pk, version=2)
+    back = fresh(old)
+    assert (back.content, back.superseded_by_id, back.valid_to) == (old.content, new.pk, later)
+    assert fresh(new).status == Status.ACTIVE
+
+
 def test_undoing_in_the_middle_of_a_chain_says_what_to_undo_first(alice: User, note: MakeNote) -> None:
     first = note(alice, "The user lives in Lisbon.")
     second = replace(alice, first, "The user lives in Madrid.")
