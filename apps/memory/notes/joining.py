@@ -27,7 +27,7 @@ from apps.memory.models import (
 from apps.memory.notes.selectors import memory_get, open_contradictions
 from apps.memory.trust import least_trust
 
-from .changes import change_apply
+from .changes import change_apply, plans_call_off
 from .creation import INHERITED, notes_store, proposal_instead
 from .fields import MAX_TAGS, TIER_DEFAULTS, clean_changes, clean_content
 from .occasions import occasions_asked, occasions_typed
@@ -160,18 +160,21 @@ def supersede_with(
 
 
 def superseded_due() -> int:
-    """The sweep: notes whose replacement has begun to hold become superseded; returns how many."""
+    """The sweep: notes whose replacement has begun to hold become superseded; returns how many. Where it is not there any more
+    they hold on."""
     due = Memory.objects.unscoped().filter(
         status=Status.ACTIVE, superseded_by__isnull=False, valid_to__lte=timezone.now()
     )
-    return sum(_supersede(own) for _, own in users_of(due))
+    return sum(_supersede(user_id, own) for user_id, own in users_of(due))
 
 
 @transaction.atomic
-def _supersede(due: QuerySet[Memory]) -> int:
+def _supersede(user_id: UUID, due: QuerySet[Memory]) -> int:
     change = Change(
         actor=Origin.ASSISTANT, trust=Trust.ASSISTANT, reason="what replaces it holds by now"
     )
+    away = due.exclude(superseded_by__status__in=[Status.ACTIVE, Status.SUPERSEDED])
+    plans_call_off(user_id, list(away.values_list("superseded_by_id", flat=True)), change)
     notes = list(due.select_for_update())
     for note in notes:
         change_apply(note, {"status": Status.SUPERSEDED}, Action.SUPERSEDED, change)

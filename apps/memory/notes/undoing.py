@@ -15,7 +15,7 @@ from apps.core.ids import parse_id
 from apps.memory.models import Action, Memory, MemoryEdge, MemoryRevision, Relation, Status, is_gone
 from apps.memory.notes.selectors import current_cycle, memory_get
 
-from .changes import change_apply, differs, memory_delete, memory_update
+from .changes import change_apply, differs, memory_delete, memory_update, plans_follow
 from .creation import notes_reindex
 from .joining import edge_ensure, supersede_with
 from .revisions import BY_USER, Change, revision_keep, state_values
@@ -49,9 +49,8 @@ def memory_undo(*, user_id: UUID, memory_id: UUID, version: int, change: Change 
         raise NotFound(f"This note has no earlier version {version}.", code="unknown_version")
     merged = _merged_by_version(revisions)
     now, then = merged[revisions[-1].version + 1], merged[version]
+    newer_id = note.superseded_by_id
     values = state_values(wanted, replaced_by=_replaced_by(note, wanted))
-    if note.superseded_by_id is not None and note.superseded_by_id != values["superseded_by_id"]:
-        _withdraw(note, note.superseded_by_id, change)
     parted = [_part(note, key, change) for key in now if key not in then]
     rows = (
         Memory.objects.owned_by(user_id).select_for_update().exclude(pk=memory_id).order_by("created_at")
@@ -60,6 +59,8 @@ def memory_undo(*, user_id: UUID, memory_id: UUID, version: int, change: Change 
     joined = [other for other in once if _reads_as_merged(other, note)]
     if any(parted) or joined or differs(note, values):
         change_apply(note, values, Action.UNDONE, change, more={"to": version})
+    if newer_id is not None and newer_id != note.superseded_by_id:
+        _withdraw(note, newer_id, change)
     for other in joined:
         supersede_with(other, note, at=note.updated_at, change=change, action=Action.MERGED)
     return note
@@ -168,6 +169,7 @@ def memory_restore(*, user_id: UUID, memory_id: UUID, change: Change = BY_USER) 
     note.deleted_at, note.updated_at = None, timezone.now()
     note.save(update_fields=["status", "deleted_at", "updated_at"])
     notes_reindex(user_id, [note])
+    plans_follow(note, change)
     return note
 
 
