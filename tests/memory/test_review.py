@@ -1,6 +1,9 @@
 """Review: things wait for the user's word, and what each word does."""
 
+from datetime import timedelta
+
 import pytest
+from django.utils import timezone
 
 from apps.accounts.models import Review, User
 from apps.accounts.services import preferences_update
@@ -139,6 +142,13 @@ def test_merging_into_another_note(alice: User, note: MakeNote) -> None:
     assert fresh(pending).status == Status.DELETED
     with pytest.raises(Conflict):
         review_merge(user_id=alice.pk, memory_id=into.pk, into_id=into.pk)
+
+
+def test_what_is_merged_into_a_note_that_has_ended_is_remembered(alice: User, note: MakeNote) -> None:
+    ended = timezone.now() - timedelta(days=1)
+    into = note(alice, "The user lives in Norway.", valid_from=ended - timedelta(days=9), valid_to=ended)
+    review_merge(user_id=alice.pk, memory_id=waiting(alice).pk, into_id=into.pk)
+    assert fresh(into).valid_to is None
 
 
 def test_what_is_rejected_is_gone_and_can_wait_again(alice: User) -> None:

@@ -265,7 +265,7 @@ def memory_merge(
 ) -> Memory:
     """Make one note of several: `into_id` stays and gets the text given, else all texts, one below the other.
 
-    It takes the tags of all, the highest importance, the least trust, and the occasions that the user typed for any. The others are superseded by it and keep their
+    It takes the tags of all, the highest importance, the least trust, the widest validity, and the occasions that the user typed for any. The others are superseded by it and keep their
     history; `memory_undo` of this change brings them back. For the user's own hand: no proposal is made.
 
     Raises NotFound for an unknown note, InvalidInput for an empty list or one that names a note twice, Conflict for
@@ -294,11 +294,24 @@ def memory_merge(
         }
     )
     values |= {"trust": least_trust(*(note.trust for note in notes)), **occasions_typed(*notes)}
+    values |= validity_joined(into, notes)
     merged = {"merged": [str(note.pk) for note in others]}
     change_apply(into, values, Action.MERGED, change, more=merged)
     for note in others:
         supersede_with(note, into, at=into.updated_at, change=change, action=Action.MERGED)
     return into
+
+
+def validity_joined(into: Memory, notes: Sequence[Memory]) -> dict[str, datetime | None]:
+    """Since when and until when a note holds that takes in these (itself among them): as long as any of them. What is to take
+    its place does so still."""
+    values: dict[str, datetime | None] = {}
+    if into.valid_from is not None:
+        values["valid_from"] = min(note.valid_from or note.created_at for note in notes)
+    if into.valid_to is not None and into.superseded_by_id is None:
+        ends = [note.valid_to for note in notes if note.valid_to is not None]
+        values["valid_to"] = max(ends) if len(ends) == len(notes) else None
+    return values
 
 
 def joined_tags(lists: Sequence[Sequence[Any]]) -> list[str]:

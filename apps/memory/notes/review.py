@@ -16,7 +16,7 @@ from apps.memory.trust import least_trust
 
 from .changes import change_apply, memory_delete
 from .fields import clean_content
-from .joining import newest_of, supersede_with
+from .joining import newest_of, supersede_with, validity_joined
 from .occasions import occasions_typed
 from .revisions import BY_USER, Change
 
@@ -116,6 +116,7 @@ def review_merge(
         raise Conflict("Only into an active note can be merged.", code="not_active", field="into")
     text = clean_content(f"{into.content}\n{note.content}" if content is None else content)
     values = {"content": text, "importance": max(into.importance, note.importance)}
+    values |= validity_joined(into, [into, note])
     return _take_in(into, note, values, Action.MERGED, change)
 
 
