@@ -21,7 +21,7 @@ from apps.memory.notes.review import (
     review_reject,
     waiting_count,
 )
-from apps.memory.notes.revisions import Change
+from apps.memory.notes.revisions import BY_ASSISTANT, Change
 from apps.memory.notes.selectors import open_contradictions
 from apps.memory.notes.undoing import memory_restore, memory_undo
 from apps.memory.pages.review import waiting_of
@@ -104,6 +104,20 @@ def test_accepting_a_proposed_change_changes_the_note_alone_in_what_was_proposed
     assert fresh(proposal).status == Status.DELETED
     memory_undo(user_id=alice.pk, memory_id=target.pk, version=2)
     assert (fresh(target).content, fresh(target).trust) == ("The user lives in Lisbon.", Trust.USER)
+
+
+def test_labels_that_are_proposed_after_others_wait_too(alice: User, note: MakeNote) -> None:
+    preferences_update(user_id=alice.pk, review=str(Review.EVERYTHING))
+    target = note(alice, "The user works as a nurse.", importance=2)
+
+    def propose(**labels: object) -> Memory:
+        return memory_update(user_id=alice.pk, memory_id=target.pk, change=BY_ASSISTANT, **labels)
+
+    first, second = propose(importance=5), propose(tags=["work"])
+    assert (propose(importance=5).pk, propose(tags=["work"]).pk) == (first.pk, second.pk)
+    assert {first.pk, second.pk} == {row.pk for row in review_queue(alice.pk)}
+    review_decide(user_id=alice.pk, memory_ids=[first.pk, second.pk], accept=True)
+    assert (fresh(target).importance, fresh(target).tags) == (5, ["work"])
 
 
 def test_accepting_a_replacement_supersedes(alice: User, note: MakeNote) -> None:
