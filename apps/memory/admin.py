@@ -72,7 +72,8 @@ class WordsField(forms.CharField):
         return [word for word in (part.strip() for part in text.split(",")) if word]
 
     def has_changed(self, initial: Any, data: Any) -> bool:
-        return bool((initial or []) != self.clean(data))
+        """One that is left as it was shown is what it was: a word may have a comma in it."""
+        return bool(self.clean(self.prepare_value(initial or [])) != self.clean(data))
 
 
 class DeletesOneByOne(admin.ModelAdmin):  # type: ignore[type-arg]  # generic for the type checker alone
@@ -96,6 +97,9 @@ class MemoryAdminForm(forms.ModelForm):  # type: ignore[type-arg]  # generic for
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}
+        for name in ("tags", "occasions"):
+            if name not in self.changed_data:
+                cleaned.pop(name, None)
         try:
             clean_changes({name: cleaned[name] for name in EDITABLE if name in cleaned})
         except IzzyError as error:

@@ -168,6 +168,8 @@ class NoteForm(EditForm):
         }
         if "tags" in given:
             given["tags"] = _listed(given["tags"])
+            if given["tags"] == _listed(self.initial.get("tags", "")):
+                del given["tags"]  # left as it was shown: a tag may have a comma in it
         occasions = _lines(given.pop("occasions", ""))
         if given.pop("occasions_anew", False):
             given["occasions"] = None
