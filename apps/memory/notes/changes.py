@@ -155,7 +155,7 @@ def memory_update(
     """
     note = memory_get(user_id, memory_id, lock=True)
     values = occasions_asked(note, clean_changes(changes), change)
-    if note.status == Status.SUPERSEDED and values.get("status") in {Status.ACTIVE, Status.PENDING}:
+    if _is_replaced(note) and values.get("status") in {Status.ACTIVE, Status.PENDING}:
         raise Conflict(REPLACED, code="replaced", field="status")
     if not change.by_hand:
         if note.status == Status.PENDING:
@@ -165,8 +165,16 @@ def memory_update(
             return waiting
     if values.get("content", note.content) != note.content:
         values["trust"] = Trust.USER if change.by_hand else least_trust(note.trust, change.trust)
-    change_apply(note, values, Action.UPDATED, change)
+    archives = values.get("status") == Status.ARCHIVED != note.status
+    change_apply(note, values, Action.ARCHIVED if archives else Action.UPDATED, change)
     return note
+
+
+def _is_replaced(note: Memory) -> bool:
+    """Whether another note has taken the place of this one, which may be archived since."""
+    if note.status != Status.ARCHIVED or note.superseded_by_id is None:
+        return note.status == Status.SUPERSEDED
+    return note.valid_to is not None and note.valid_to <= timezone.now()
 
 
 @transaction.atomic
