@@ -200,7 +200,9 @@ class ValidForm(ServiceForm):
     @classmethod
     def of(cls, note: Memory, entered: QueryDict | None = None) -> "ValidForm":
         """The form filled with a note's times, or with what was entered of them."""
-        return cls(entered, initial={name: getattr(note, name) for name in cls.base_fields})
+        kept = {name: getattr(note, name) for name in cls.base_fields}
+        shown = {name: at and at.replace(second=0, microsecond=0) for name, at in kept.items()}
+        return cls(entered, initial=shown)
 
     def changes(self) -> dict[str, Any]:
         """The values that were changed."""
