@@ -1,6 +1,6 @@
 """Review: things wait for the user's word, and what each word does."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from django.utils import timezone
@@ -22,7 +22,7 @@ from apps.memory.notes.review import (
     waiting_count,
 )
 from apps.memory.notes.revisions import BY_ASSISTANT, Change
-from apps.memory.notes.selectors import open_contradictions
+from apps.memory.notes.selectors import NoteFilter, memories_list, open_contradictions
 from apps.memory.notes.undoing import memory_restore, memory_undo
 from apps.memory.pages.review import waiting_of
 from apps.memory.recall.injection import surface
@@ -104,6 +104,27 @@ def test_accepting_a_proposed_change_changes_the_note_alone_in_what_was_proposed
     assert fresh(proposal).status == Status.DELETED
     memory_undo(user_id=alice.pk, memory_id=target.pk, version=2)
     assert (fresh(target).content, fresh(target).trust) == ("The user lives in Lisbon.", Trust.USER)
+
+
+def test_what_replaced_a_note_after_another_was_proposed_held_until_that_is_accepted(
+    alice: User, note: MakeNote
+) -> None:
+    first = note(alice, "The user lives in Lisbon.")
+    oslo = memory_supersede(
+        user_id=alice.pk, memory_id=first.pk, content="The user lives in Oslo.", change=FOREIGN
+    )
+    madrid = memory_supersede(user_id=alice.pk, memory_id=first.pk, content="The user lives in Madrid.")
+    before = timezone.now()
+    review_accept(user_id=alice.pk, memory_id=oslo.pk)
+    end = fresh(madrid).valid_to
+    assert end
+    assert before < end == fresh(oslo).valid_from
+
+    def held(moment: datetime) -> list[str]:
+        return [row.content for row in memories_list(alice.pk, NoteFilter(as_of=moment))]
+
+    assert held(before) == ["The user lives in Madrid."]
+    assert held(timezone.now()) == ["The user lives in Oslo."]
 
 
 def test_labels_that_are_proposed_after_others_wait_too(alice: User, note: MakeNote) -> None:

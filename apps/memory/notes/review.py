@@ -7,6 +7,7 @@ from uuid import UUID
 
 from django.db import transaction
 from django.db.models import QuerySet
+from django.utils import timezone
 
 from apps.core.errors import Conflict, InvalidInput, IzzyError
 from apps.core.text import plain_breaks
@@ -73,10 +74,16 @@ def review_accept(
             change_apply(note, {"content": text, "trust": Trust.USER}, Action.UPDATED, change)
     target = _target(note)
     if target is None or note.proposed_action == Proposal.SUPERSEDE:
-        typed = occasions_typed(target, note) if target is not None else {}
-        change_apply(note, {"status": Status.ACTIVE, **typed}, Action.ACCEPTED, change)
+        values: dict[str, Any] = {"status": Status.ACTIVE}
+        at = note.valid_from or note.created_at
         if target is not None:
-            supersede_with(target, note, at=note.valid_from or note.created_at, change=change, made=True)
+            values |= occasions_typed(target, note)
+            if note.created_at < target.created_at:  # which was said later, and held until now
+                at = max(at, timezone.now())
+                values["valid_from"] = note.valid_from or at
+        change_apply(note, values, Action.ACCEPTED, change)
+        if target is not None:
+            supersede_with(target, note, at=at, change=change, made=True)
         return note
     values = {
         name: getattr(note, name) for name in _FIELDS if name in {"content", *note.proposed_fields}
