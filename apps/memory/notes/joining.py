@@ -24,6 +24,7 @@ from apps.memory.models import (
     Tier,
     Trust,
 )
+from apps.memory.models.base import fold
 from apps.memory.notes.selectors import memory_get, open_contradictions
 from apps.memory.trust import least_trust
 
@@ -315,8 +316,8 @@ def validity_joined(into: Memory, notes: Sequence[Memory]) -> dict[str, datetime
 
 
 def joined_tags(lists: Sequence[Sequence[Any]]) -> list[str]:
-    """All tags, each once whatever its case, as many as a note may have."""
+    """All tags, each once however it is written, as many as a note may have."""
     unique: dict[str, str] = {}
     for tag in (str(tag) for tags in lists for tag in tags):
-        unique.setdefault(tag.casefold(), tag)
+        unique.setdefault(fold(tag), tag)
     return list(unique.values())[:MAX_TAGS]
