@@ -45,6 +45,11 @@ def clean_text(value: object, *, field: str, max_chars: int, allow_empty: bool =
     return text
 
 
+def plain_breaks(text: str) -> str:
+    """The text with every line break as LF, whatever a browser or another system made of it."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
 def truncated(text: str, limit: int) -> str:
     """The text, or as much of its beginning as has room in so many characters with an ellipsis."""
     return text if len(text) <= limit else f"{text[: limit - 1]}…"

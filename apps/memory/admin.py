@@ -2,7 +2,7 @@
 
 import json
 from contextlib import suppress
-from typing import Any
+from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin, messages
@@ -19,6 +19,7 @@ from unfold.widgets import UnfoldAdminTextInputWidget
 from apps.core.admin import OneByOneAdmin, ReadOnlyAdmin
 from apps.core.db.writing import users_of
 from apps.core.errors import IzzyError
+from apps.core.http.forms import LinesField
 from apps.core.text import truncated
 
 from .capture.windows import windows_retry
@@ -70,7 +71,8 @@ class WordsField(forms.CharField):
         return [word for word in (part.strip() for part in text.split(",")) if word]
 
     def has_changed(self, initial: Any, data: Any) -> bool:
-        return bool((initial or []) != self.clean(data))
+        """One that is left as it was shown is what it was: a word may have a comma in it."""
+        return bool(self.clean(self.prepare_value(initial or [])) != self.clean(data))
 
 
 class MemoryAdminForm(forms.ModelForm):  # type: ignore[type-arg]  # generic for the type checker alone
@@ -81,8 +83,14 @@ class MemoryAdminForm(forms.ModelForm):  # type: ignore[type-arg]  # generic for
         required=False, widget=UnfoldAdminTextInputWidget, help_text="Between commas."
     )
 
+    class Meta:
+        field_classes: ClassVar = {"content": LinesField}
+
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}
+        for name in ("tags", "occasions"):
+            if name not in self.changed_data:
+                cleaned.pop(name, None)
         try:
             clean_changes({name: cleaned[name] for name in EDITABLE if name in cleaned})
         except IzzyError as error:

@@ -57,6 +57,8 @@ from .models import (
     Relation,
     Status,
 )
+from .notes.changes import plans_call_off
+from .notes.revisions import BY_USER
 
 logger = logging.getLogger(__name__)
 
@@ -229,6 +231,8 @@ def hide(trace: Trace, ids: Sequence[UUID], *, by_sweep: bool = False) -> PurgeR
     gone = {"status": Status.DELETED} if trace.source == Purged.NOTE else {}
     alive = subjects(trace.user_id, trace.source, ids).filter(deleted_at=None)
     alive.update(**gone, deleted_at=timezone.now())
+    if trace.source == Purged.NOTE:
+        plans_call_off(trace.user_id, ids, BY_USER)
     documents_remove(user_id=trace.user_id, source=Source(trace.source), source_ids=ids)
     return PurgeReceipt.objects.create(
         user_id=trace.user_id,

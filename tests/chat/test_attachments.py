@@ -3,6 +3,7 @@
 import json
 import re
 from base64 import b64decode
+from functools import partial
 from itertools import pairwise
 from typing import Any
 from uuid import UUID
@@ -12,7 +13,7 @@ from pytest_django import Settings
 
 from apps.accounts.models import User
 from apps.agent.selectors import conversation_untrusted
-from apps.chat.attachments.services import attachment_delete
+from apps.chat.attachments.services import attachment_delete, attachment_keep
 from apps.chat.conversations.selectors import taint_of
 from apps.chat.models import Attachment, Conversation, Turn
 from apps.chat.summary.selectors import CompactedTurn, sent_turns, turn_text
@@ -305,6 +306,19 @@ async def test_the_model_keeps_a_file_under_memories_as_others_words(
     assert (file.content, file.trust) == (SAID, Trust.UNTRUSTED)
     again = await tools.call("attachment_keep", id=str(key))
     assert again["path"] == "/memories/attachments/plan 2.md"
+
+
+@pytest.mark.parametrize(
+    "name", [f"会议{'记录' * 55}.txt", f"会议{'记录' * 55}", f"会议记录记录.{'录' * 100}"]
+)
+async def test_a_file_with_a_long_name_is_kept_under_as_much_of_it_as_has_room(
+    alice: User, name: str
+) -> None:
+    key = await attach(alice, name, SAID)
+    for _ in range(2):
+        file = await in_db(partial(attachment_keep, user_id=alice.pk, attachment_id=key))
+        assert file.path.startswith("/memories/attachments/会议记录记录")
+        assert file.path.endswith(".txt")
 
 
 async def test_a_summary_names_the_files_of_what_it_sums_up(alice: User, model: AnthropicServer) -> None:

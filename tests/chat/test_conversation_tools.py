@@ -1,6 +1,7 @@
 """The tools over past conversations, as the model calls them."""
 
 import json
+from typing import Any
 
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -56,7 +57,8 @@ async def test_a_list_with_a_title_from_elsewhere_taints_where_others_spoke(alic
     past = Tools(user_id=alice.pk)
     listed = await past.output("conversation_list", limit=5)
     assert listed.untrusted
-    marked = {row["title"]: row.get("untrusted", False) for row in listed.data["conversations"]}
+    data: Any = listed.data
+    marked = {row["title"]: row.get("untrusted", False) for row in data["conversations"]}
     assert marked == {"mine": False, "theirs": True}
 
 

@@ -9,9 +9,10 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from apps.accounts.models import User
-from apps.memory.models import Memory
+from apps.memory.models import Memory, OccasionsBy, Origin, Trust
 from apps.memory.notes.changes import cycle_advance, memory_delete, memory_update
 from apps.memory.notes.joining import edge_create
+from apps.memory.notes.revisions import Change
 from apps.memory.notes.selectors import memory_get, note_history
 from tests.memory.conftest import MakeNote, found
 
@@ -78,6 +79,45 @@ def test_the_admin_changes_a_note_with_history_and_search(
     newest = note_history(alice.pk, made.pk)[0]
     assert (newest.actor, newest.reason) == ("user", "in the admin")
     assert found(alice, "coffee") == [made.pk]
+
+
+@pytest.mark.parametrize("kept", ["\n", "\r\n"])
+def test_others_words_stay_theirs_where_the_admin_changes_only_the_importance(
+    browser: Client, alice: User, note: MakeNote, kept: str
+) -> None:
+    theirs = Change(actor=Origin.ASSISTANT, trust=Trust.UNTRUSTED)
+    made = note(alice, f"A page says:{kept}the user likes tea.", change=theirs)
+    form = {
+        "content": "A page says:\r\nthe user likes tea.",  # as a browser sends it
+        "tier": "long_term",
+        "kind": "general",
+        "importance": "5",
+    }
+    assert browser.post(reverse("admin:memory_memory_change", args=[made.pk]), form).status_code == 302
+    now = memory_get(alice.pk, made.pk)
+    assert (now.importance, now.content, now.trust) == (5, made.content, Trust.UNTRUSTED)
+
+
+def test_words_with_a_comma_stay_as_they_are_where_the_admin_leaves_them_alone(
+    browser: Client, alice: User, note: MakeNote
+) -> None:
+    made = note(alice, tags=["Paris, Texas"], occasions=["planning a hike, or a tour"])
+    Memory.everything.filter(pk=made.pk).update(occasions_by=OccasionsBy.MODEL)
+    form = {
+        "content": made.content,
+        "tier": "long_term",
+        "kind": "general",
+        "importance": "5",
+        "tags": "Paris, Texas",
+        "occasions": "planning a hike, or a tour",
+    }
+    page = reverse("admin:memory_memory_change", args=[made.pk])
+    assert browser.post(page, form).status_code == 302
+    now = memory_get(alice.pk, made.pk)
+    assert (now.importance, now.tags, now.occasions) == (5, made.tags, made.occasions)
+    assert now.occasions_by == OccasionsBy.MODEL
+    browser.post(page, form | {"tags": "Paris, France"})
+    assert memory_get(alice.pk, made.pk).tags == ["Paris", "France"]
 
 
 def test_the_admin_cannot_save_what_a_note_cannot_hold(

@@ -2,15 +2,19 @@
 
 import re
 from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from apps.accounts.models import User
 from apps.core.errors import InvalidInput, NotFound, TooLarge
 from apps.memory.models import Memory
 from apps.memory.notes.changes import memory_archive, memory_delete, memory_update
 from apps.memory.notes.creation import memory_create
+from apps.memory.notes.joining import memory_supersede
 from apps.memory.notes.undoing import MAX_AT_ONCE, bulk_change, memory_tag
 from apps.memory.similarity import NOTES
 from apps.search.selectors import search
@@ -93,6 +97,20 @@ def test_what_was_done_to_many_is_undone_in_one_go(
     assert all(note.tags == ["old"] for note in Memory.objects.for_user(alice))
     found = search(alice.pk, "a cat", scope=NOTES)
     assert [hit.text for hit in found][:1] == ["Has a cat."]
+
+
+@pytest.mark.parametrize("days", [0, 30])
+def test_undoing_a_tag_leaves_alone_what_replaced_the_note_or_is_to(
+    browser: Client, alice: User, three: list[Memory], days: int
+) -> None:
+    ahead: dict[str, Any] = {"valid_from": timezone.now() + timedelta(days=days)} if days else {}
+    memory_supersede(user_id=alice.pk, memory_id=three[0].pk, content="Something else.", **ahead)
+    rows = Memory.everything.order_by("pk")
+    before = list(rows.values("pk", "status", "superseded_by", "valid_to", "tags"))
+    page = post(browser, "tag", three[:1], tag="home")
+    assert rows[0].tags == ["old", "home"]
+    undo(browser, page)
+    assert list(rows.values("pk", "status", "superseded_by", "valid_to", "tags")) == before
 
 
 @pytest.mark.parametrize(("do", "state"), [("archive", "archived"), ("delete", "deleted")])

@@ -227,6 +227,27 @@ def test_what_was_replaced_becomes_active_by_restoring_alone(alice: User, note: 
     assert memory_get(alice.pk, old.pk).status == Status.SUPERSEDED
 
 
+def test_what_was_replaced_and_then_archived_becomes_active_by_restoring_alone(
+    alice: User, note: MakeNote
+) -> None:
+    old = note(alice, "The user lives in Lisbon.")
+    new = memory_supersede(user_id=alice.pk, memory_id=old.pk, content="The user lives in Oslo.")
+    memory_update(user_id=alice.pk, memory_id=old.pk, status="archived")
+    with pytest.raises(Conflict) as refused:
+        memory_update(user_id=alice.pk, memory_id=old.pk, status="active")
+    assert refused.value.code == "replaced"
+    assert memory_restore(user_id=alice.pk, memory_id=old.pk).status == Status.SUPERSEDED
+    assert memory_restore(user_id=alice.pk, memory_id=old.pk).status == Status.ACTIVE
+    assert not Memory.objects.for_user(alice).filter(pk=new.pk).exists()
+
+
+def test_what_waited_for_review_when_it_was_archived_waits_again(alice: User, note: MakeNote) -> None:
+    made = note(alice, status="pending")
+    memory_update(user_id=alice.pk, memory_id=made.pk, status="archived", tags=["home"])
+    assert note_history(alice.pk, made.pk)[0].action == "archived"
+    assert memory_restore(user_id=alice.pk, memory_id=made.pk).status == Status.PENDING
+
+
 def test_the_oldest_versions_go_where_there_are_very_many(
     alice: User, note: MakeNote, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -75,6 +75,14 @@ def test_tags_are_kept_in_order_once_each_whatever_their_case() -> None:
     assert clean_changes({"tags": tags}) == {"tags": ["Food", "health", "New York"]}
 
 
+def test_a_letter_with_an_accent_is_one_letter_however_it_is_put_together() -> None:
+    tags = ["café", "cafe\u0301", "CAFÉ"]
+    assert clean_changes({"tags": tags, "category": "Cafe\u0301"}) == {
+        "tags": ["café"],
+        "category": "Café",
+    }
+
+
 @pytest.mark.parametrize(
     "tags", ["food", {"food": 1}, [1], [""], ["x" * 51], ["ok", None], ["t"] * (MAX_TAGS + 1)]
 )

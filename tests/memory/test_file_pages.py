@@ -8,7 +8,8 @@ from django.test import Client
 
 from apps.accounts.models import User
 from apps.memory.files.services import file_delete, file_rename, file_write
-from apps.memory.models import MemoryFile
+from apps.memory.models import MemoryFile, Origin, Trust
+from apps.memory.notes.revisions import Change
 
 pytestmark = pytest.mark.django_db
 
@@ -152,6 +153,31 @@ def test_a_text_that_was_changed_elsewhere_meanwhile_gives_way_only_when_it_was_
     shown(browser.post(url(file, "edit"), entered, headers=HTMX))
     file.refresh_from_db()
     assert file.content == "Buy eggs"
+
+
+@pytest.mark.parametrize("kept", ["\n", "\r\n", "\r"])
+def test_a_text_is_edited_whatever_its_line_breaks(browser: Client, alice: User, kept: str) -> None:
+    file = write(alice, f"Buy milk{kept}and tea")
+    for was, becomes in (("tea", "rice"), ("rice", "eggs")):  # as a browser sends it
+        entered = {
+            f"{file.pk}-path": PATH,
+            f"initial-{file.pk}-content": f"Buy milk\r\nand {was}",
+            f"{file.pk}-content": f"Buy milk\r\nand {becomes}",
+        }
+        shown(browser.post(url(file, "edit"), entered, headers=HTMX))
+        file.refresh_from_db()
+        assert file.content == f"Buy milk\nand {becomes}"
+
+
+def test_others_words_stay_theirs_where_a_file_is_only_renamed(browser: Client, alice: User) -> None:
+    theirs = Change(actor=Origin.ASSISTANT, trust=Trust.UNTRUSTED)
+    text = "A page says:\r\nbuy milk"
+    file = file_write(user_id=alice.pk, path=PATH, text=text, change=theirs)
+    moved = {f"{file.pk}-path": "/memories/shop.md"}
+    as_shown = {f"initial-{file.pk}-content": text, f"{file.pk}-content": text}
+    shown(browser.post(url(file, "edit"), moved | as_shown, headers=HTMX))
+    file.refresh_from_db()
+    assert (file.path, file.content, file.trust) == ("/memories/shop.md", text, Trust.UNTRUSTED)
 
 
 def test_an_edit_that_cannot_be_comes_back_with_what_was_written(browser: Client, alice: User) -> None:

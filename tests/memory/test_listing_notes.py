@@ -133,6 +133,12 @@ def test_signs_of_the_databases_patterns_stand_for_themselves(
     assert sorted(listed(alice, q=query)) == [f"has {query} in the text", "has it in a tag"]
 
 
+def test_a_category_is_found_however_its_letters_are_put_together(alice: User, note: MakeNote) -> None:
+    note(alice, "Opens at eight.", category="Cafe\u0301")
+    for written in ("Café", "Cafe\u0301"):
+        assert listed(alice, category=written) == ["Opens at eight."]
+
+
 def test_archived_and_deleted_notes_have_lists_of_their_own(
     alice: User, notes: dict[str, Memory]
 ) -> None:

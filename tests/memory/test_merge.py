@@ -1,13 +1,16 @@
 """Several notes become one, and apart again."""
 
+from datetime import timedelta
+
 import pytest
+from django.utils import timezone
 
 from apps.accounts.models import User
 from apps.core.errors import Conflict, InvalidInput, NotFound
 from apps.core.ids import uuid7
 from apps.memory.models import Memory, MemoryEdge, Origin, Status, Trust
 from apps.memory.notes.changes import memory_archive, memory_delete, memory_update
-from apps.memory.notes.joining import memory_absorb, memory_merge
+from apps.memory.notes.joining import memory_absorb, memory_merge, memory_supersede
 from apps.memory.notes.revisions import Change
 from apps.memory.notes.selectors import note_history
 from apps.memory.notes.undoing import memory_restore, memory_undo
@@ -43,6 +46,30 @@ def test_merging_keeps_one_note_with_what_all_had(alice: User, note: MakeNote) -
     assert MemoryEdge.objects.for_user(alice).filter(source=into, relation="supersedes").count() == 2
 
 
+def test_the_one_note_holds_as_long_as_any_of_them(alice: User, note: MakeNote) -> None:
+    now = timezone.now()
+    start, ended, later = now - timedelta(days=30), now - timedelta(days=1), now + timedelta(days=9)
+    into = note(alice, "Works on the harbour project.", valid_from=start, valid_to=ended)
+    other = note(alice, "Moors at pier four.", valid_from=start - timedelta(days=1), valid_to=later)
+    merged = memory_merge(user_id=alice.pk, into_id=into.pk, from_ids=[other.pk])
+    assert (merged.valid_from, merged.valid_to) == (start - timedelta(days=1), later)
+
+    endless = note(alice, "Is allergic to penicillin.")
+    memory_merge(user_id=alice.pk, into_id=into.pk, from_ids=[endless.pk])
+    assert fresh(into).valid_to is None
+    assert "penicillin" in found_texts(alice, "penicillin allergy")[0]
+
+
+def test_a_merge_into_a_note_that_is_to_be_replaced_leaves_it_at_that(
+    alice: User, note: MakeNote
+) -> None:
+    into, other = note(alice, "The user lives in Lisbon."), note(alice, "The user likes Lisbon.")
+    later = timezone.now() + timedelta(days=7)
+    memory_supersede(user_id=alice.pk, memory_id=into.pk, content="Lives in Oslo.", valid_from=later)
+    memory_merge(user_id=alice.pk, into_id=into.pk, from_ids=[other.pk])
+    assert fresh(into).valid_to == later
+
+
 def test_without_a_text_all_texts_are_kept(alice: User, note: MakeNote) -> None:
     into, other = note(alice, "The user likes tea."), note(alice, "The user likes cake.")
     merged = memory_merge(user_id=alice.pk, into_id=into.pk, from_ids=[other.pk])
@@ -58,6 +85,18 @@ def test_undoing_a_merge_brings_every_note_back(alice: User, note: MakeNote, tex
     assert fresh(other).superseded_by_id is None
     assert fresh(other).valid_to is None
     assert not MemoryEdge.objects.for_user(alice).exists()
+
+
+def test_undoing_a_merge_keeps_what_is_planned(alice: User, note: MakeNote) -> None:
+    planned, into = note(alice, "The user lives in Lisbon."), note(alice, "The user likes Lisbon.")
+    later = timezone.now() + timedelta(days=7)
+    oslo = memory_supersede(
+        user_id=alice.pk, memory_id=planned.pk, content="The user lives in Oslo.", valid_from=later
+    )
+    memory_merge(user_id=alice.pk, into_id=into.pk, from_ids=[planned.pk])
+    memory_undo(user_id=alice.pk, memory_id=into.pk, version=1)
+    back = fresh(planned)
+    assert (back.status, back.superseded_by_id, back.valid_to) == (Status.ACTIVE, oslo.pk, later)
 
 
 def test_one_of_the_merged_notes_can_come_back_alone(alice: User, note: MakeNote) -> None:

@@ -15,6 +15,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from apps.accounts.models import User
+from apps.accounts.services import preferences_update
 from apps.chat.conversations.services import conversation_delete
 from apps.chat.models import Conversation, Message
 from apps.memory.files.services import file_write
@@ -249,6 +250,18 @@ def test_the_times_that_it_holds_are_set_and_taken_away(
     now = memory_get(alice.pk, made.pk)
     assert now.valid_from is not None
     assert now.valid_to is None
+
+
+def test_a_time_that_is_left_alone_keeps_its_seconds(
+    alice: User, browser: Client, note: MakeNote
+) -> None:
+    made = note(alice, valid_from="2026-05-01T12:30:47.123456Z")
+    preferences_update(user_id=alice.pk, time_zone="Asia/Kolkata")
+    entered = {"valid_from": "2026-05-01T18:00", "valid_to": "2031-01-02T03:04"}
+    assert 'value="2026-05-01T18:00"' in page_of(browser, made)
+    browser.post(reverse("memory:valid", args=[made.pk]), entered)
+    now = memory_get(alice.pk, made.pk)
+    assert (now.valid_from, now.valid_to and now.valid_to.year) == (made.valid_from, 2031)
 
 
 @pytest.mark.parametrize(

@@ -267,6 +267,45 @@ def test_what_was_changed_elsewhere_meanwhile_gives_way_only_when_it_was_seen(
     assert memory_get(alice.pk, made.pk).content == "Likes coffee."
 
 
+@pytest.mark.parametrize("page", ["edit", "save"])
+@pytest.mark.parametrize("kept", ["\n", "\r\n", "\r"])
+def test_a_text_of_several_lines_is_edited_whatever_its_line_breaks(
+    alice: User, browser: Client, note: MakeNote, kept: str, page: str
+) -> None:
+    made = note(alice, f"Garage code.{kept}Blue door.")
+    for was, becomes in (("Blue", "Green"), ("Green", "Red")):  # as a browser sends it
+        entered = {
+            f"initial-{made.pk}-content": f"Garage code.\r\n{was} door.",
+            f"{made.pk}-content": f"Garage code.\r\n{becomes} door.",
+        }
+        assert browser.post(url(page, made), entered, headers=HTMX).status_code < 400
+        assert memory_get(alice.pk, made.pk).content == f"Garage code.\n{becomes} door."
+
+
+def test_line_breaks_count_once_towards_the_longest_text(
+    alice: User, browser: Client, note: MakeNote
+) -> None:
+    made, longest = note(alice, "Likes tea."), "x\n" * (MAX_CONTENT_CHARS // 2 - 1) + "xx"
+    entered = {f"{made.pk}-content": longest.replace("\n", "\r\n")}
+    assert browser.post(url("edit", made), entered, headers=HTMX).status_code == 200
+    assert memory_get(alice.pk, made.pk).content == longest
+
+
+def test_a_tag_with_a_comma_stays_one_where_the_tags_are_left_alone(
+    alice: User, browser: Client, note: MakeNote
+) -> None:
+    made = note(alice, "Was there in May.", tags=["Paris, Texas", "trip"])
+    assert "Paris, Texas, trip" in browser.get(url("edit", made), headers=HTMX).content.decode()
+    entered = {
+        f"{made.pk}-content": made.content,
+        f"{made.pk}-tags": "Paris, Texas, trip",
+        f"{made.pk}-importance": "5",
+    }
+    assert browser.post(url("edit", made), entered, headers=HTMX).status_code == 200
+    now = memory_get(alice.pk, made.pk)
+    assert (now.tags, now.importance) == (["Paris, Texas", "trip"], 5)
+
+
 def test_emptied_tags_and_category_are_taken_away(alice: User, browser: Client, note: MakeNote) -> None:
     made = note(alice, "Likes tea.", tags=["food"], category="home")
     entered = {f"{made.pk}-content": "Likes tea.", f"{made.pk}-tags": "", f"{made.pk}-category": ""}

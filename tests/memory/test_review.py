@@ -1,6 +1,9 @@
 """Review: things wait for the user's word, and what each word does."""
 
+from datetime import datetime, timedelta
+
 import pytest
+from django.utils import timezone
 
 from apps.accounts.models import Review, User
 from apps.accounts.services import preferences_update
@@ -18,8 +21,8 @@ from apps.memory.notes.review import (
     review_reject,
     waiting_count,
 )
-from apps.memory.notes.revisions import Change
-from apps.memory.notes.selectors import open_contradictions
+from apps.memory.notes.revisions import BY_ASSISTANT, Change
+from apps.memory.notes.selectors import NoteFilter, memories_list, open_contradictions
 from apps.memory.notes.undoing import memory_restore, memory_undo
 from apps.memory.pages.review import waiting_of
 from apps.memory.recall.injection import surface
@@ -103,6 +106,41 @@ def test_accepting_a_proposed_change_changes_the_note_alone_in_what_was_proposed
     assert (fresh(target).content, fresh(target).trust) == ("The user lives in Lisbon.", Trust.USER)
 
 
+def test_what_replaced_a_note_after_another_was_proposed_held_until_that_is_accepted(
+    alice: User, note: MakeNote
+) -> None:
+    first = note(alice, "The user lives in Lisbon.")
+    oslo = memory_supersede(
+        user_id=alice.pk, memory_id=first.pk, content="The user lives in Oslo.", change=FOREIGN
+    )
+    madrid = memory_supersede(user_id=alice.pk, memory_id=first.pk, content="The user lives in Madrid.")
+    before = timezone.now()
+    review_accept(user_id=alice.pk, memory_id=oslo.pk)
+    end = fresh(madrid).valid_to
+    assert end
+    assert before < end == fresh(oslo).valid_from
+
+    def held(moment: datetime) -> list[str]:
+        return [row.content for row in memories_list(alice.pk, NoteFilter(as_of=moment))]
+
+    assert held(before) == ["The user lives in Madrid."]
+    assert held(timezone.now()) == ["The user lives in Oslo."]
+
+
+def test_labels_that_are_proposed_after_others_wait_too(alice: User, note: MakeNote) -> None:
+    preferences_update(user_id=alice.pk, review=str(Review.EVERYTHING))
+    target = note(alice, "The user works as a nurse.", importance=2)
+
+    def propose(**labels: object) -> Memory:
+        return memory_update(user_id=alice.pk, memory_id=target.pk, change=BY_ASSISTANT, **labels)
+
+    first, second = propose(importance=5), propose(tags=["work"])
+    assert (propose(importance=5).pk, propose(tags=["work"]).pk) == (first.pk, second.pk)
+    assert {first.pk, second.pk} == {row.pk for row in review_queue(alice.pk)}
+    review_decide(user_id=alice.pk, memory_ids=[first.pk, second.pk], accept=True)
+    assert (fresh(target).importance, fresh(target).tags) == (5, ["work"])
+
+
 def test_accepting_a_replacement_supersedes(alice: User, note: MakeNote) -> None:
     target = note(alice, "The user lives in Lisbon.")
     proposal = memory_supersede(
@@ -139,6 +177,13 @@ def test_merging_into_another_note(alice: User, note: MakeNote) -> None:
     assert fresh(pending).status == Status.DELETED
     with pytest.raises(Conflict):
         review_merge(user_id=alice.pk, memory_id=into.pk, into_id=into.pk)
+
+
+def test_what_is_merged_into_a_note_that_has_ended_is_remembered(alice: User, note: MakeNote) -> None:
+    ended = timezone.now() - timedelta(days=1)
+    into = note(alice, "The user lives in Norway.", valid_from=ended - timedelta(days=9), valid_to=ended)
+    review_merge(user_id=alice.pk, memory_id=waiting(alice).pk, into_id=into.pk)
+    assert fresh(into).valid_to is None
 
 
 def test_what_is_rejected_is_gone_and_can_wait_again(alice: User) -> None:

@@ -97,6 +97,16 @@ def test_editing_before_accepting(alice: User, browser: Client, pending: Memory)
     assert (fresh(pending).content, fresh(pending).trust) == ("I live in\nBergen.", Trust.USER)
 
 
+def test_others_words_stay_theirs_where_they_are_accepted_as_they_are(
+    alice: User, browser: Client
+) -> None:
+    text = "A page says:\r\nthe user likes tea."
+    waiting = memory_submit(user_id=alice.pk, content=text, change=FOREIGN)
+    browser.post(url("accept", waiting.pk), {"content": text}, headers=HTMX)
+    accepted = fresh(waiting)
+    assert (accepted.status, accepted.content, accepted.trust) == ("active", text, Trust.UNTRUSTED)
+
+
 def test_merging_into_the_one_like_it(
     alice: User, browser: Client, pending: Memory, note: MakeNote
 ) -> None:

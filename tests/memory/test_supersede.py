@@ -1,6 +1,8 @@
 """A note that takes the place of another, and the way back."""
 
+from collections.abc import Callable
 from datetime import timedelta
+from uuid import UUID
 
 import pytest
 from django.utils import timezone
@@ -10,11 +12,15 @@ from apps.accounts.services import preferences_update
 from apps.core.errors import Conflict, NotFound
 from apps.core.jobs.worker import sweeps
 from apps.memory.models import Memory, MemoryEdge, MemoryRevision, Origin, Status, Trust
-from apps.memory.notes.changes import memories_erase, memory_delete, memory_update
-from apps.memory.notes.joining import memory_supersede, superseded_due
+from apps.memory.notes.changes import memories_erase, memory_archive, memory_delete, memory_update
+from apps.memory.notes.joining import edge_create, memory_supersede, superseded_due
 from apps.memory.notes.revisions import BY_ASSISTANT, Change
 from apps.memory.notes.selectors import note_history
 from apps.memory.notes.undoing import memory_restore, memory_undo
+from apps.memory.purge import memory_purge
+from apps.memory.similarity import NOTES
+from apps.search.documents import Scope
+from apps.search.selectors import search
 from tests.memory.conftest import MakeNote, found_texts
 
 pytestmark = pytest.mark.django_db
@@ -100,6 +106,73 @@ def test_the_worker_ends_what_is_replaced_by_now(alice: User, note: MakeNote) ->
     assert fresh(old).status == Status.SUPERSEDED
 
 
+def put_away(*, user_id: UUID, memory_id: UUID) -> None:
+    memory_update(user_id=user_id, memory_id=memory_id, status="archived")
+
+
+def purge(*, user_id: UUID, memory_id: UUID) -> None:
+    memory_purge(user_id=user_id, ids=[memory_id])
+
+
+@pytest.mark.parametrize("call_off", [memory_delete, memory_archive, put_away, purge])
+def test_a_plan_that_is_called_off_ends_nothing(
+    alice: User, note: MakeNote, call_off: Callable[..., object]
+) -> None:
+    old = note(alice, "The user lives in Lisbon.")
+    new = replace(alice, old, "The user lives in Oslo.", valid_from=timezone.now() + timedelta(days=7))
+    call_off(user_id=alice.pk, memory_id=new.pk)
+    after = fresh(old)
+    assert (after.status, after.superseded_by_id, after.valid_to) == (Status.ACTIVE, None, None)
+    assert note_history(alice.pk, old.pk)[0].reason == "what was to replace it was put away"
+    in_a_month = Scope(as_of=timezone.now() + timedelta(days=30), sources=NOTES.sources)
+    hits = search(alice.pk, "lives", scope=in_a_month)
+    assert [hit.text for hit in hits] == ["The user lives in Lisbon."]
+
+
+def test_a_plan_leaves_the_end_that_a_note_had_when_it_is_called_off(
+    alice: User, note: MakeNote
+) -> None:
+    in_a_year = timezone.now() + timedelta(days=365)
+    old = note(alice, "The user lives in Lisbon.", valid_to=in_a_year)
+    new = replace(alice, old, "The user lives in Oslo.", valid_from=timezone.now() + timedelta(days=7))
+    memory_delete(user_id=alice.pk, memory_id=new.pk)
+    assert fresh(old).valid_to == in_a_year
+
+
+@pytest.mark.parametrize("call_off", [memory_delete, put_away])
+def test_a_plan_that_is_brought_back_ends_the_note_after_all(
+    alice: User, note: MakeNote, call_off: Callable[..., object]
+) -> None:
+    old, later = note(alice, "The user lives in Lisbon."), timezone.now() + timedelta(days=7)
+    new = replace(alice, old, "The user lives in Oslo.", valid_from=later)
+    call_off(user_id=alice.pk, memory_id=new.pk)
+    memory_restore(user_id=alice.pk, memory_id=new.pk)
+    assert (fresh(old).superseded_by_id, fresh(old).valid_to) == (new.pk, later)
+    memory_restore(user_id=alice.pk, memory_id=old.pk)
+    memory_undo(user_id=alice.pk, memory_id=old.pk, version=1)
+    assert (fresh(old).superseded_by_id, fresh(old).valid_to) == (None, None)
+    assert fresh(new).status == Status.DELETED
+
+
+def test_a_link_alone_plans_nothing(alice: User, note: MakeNote) -> None:
+    later = timezone.now() + timedelta(days=7)
+    old, new = note(alice, "Lives in Lisbon."), note(alice, "Lives in Oslo.", valid_from=later)
+    edge_create(user_id=alice.pk, source_id=new.pk, target_id=old.pk, relation="supersedes")
+    memory_archive(user_id=alice.pk, memory_id=new.pk)
+    memory_restore(user_id=alice.pk, memory_id=new.pk)
+    assert (fresh(old).superseded_by_id, fresh(old).valid_to) == (None, None)
+
+
+def test_the_sweep_ends_nothing_for_what_is_not_there(alice: User, note: MakeNote) -> None:
+    old, new = note(alice, "The user lives in Lisbon."), note(alice, "The user lives in Oslo.")
+    memory_delete(user_id=alice.pk, memory_id=new.pk)
+    past = timezone.now() - timedelta(seconds=1)
+    Memory.everything.filter(pk=old.pk).update(superseded_by=new.pk, valid_to=past)
+    assert superseded_due() == 0
+    assert (fresh(old).status, fresh(old).superseded_by_id) == (Status.ACTIVE, None)
+    assert found_texts(alice, "lives") == ["The user lives in Lisbon."]
+
+
 def test_undoing_a_replacement_that_has_begun_meanwhile_leaves_one_note(
     alice: User, note: MakeNote
 ) -> None:
@@ -144,6 +217,30 @@ def test_undoing_brings_the_old_note_back_in_place_of_the_new(alice: User, note:
     assert fresh(new).status == Status.DELETED
     assert not MemoryEdge.objects.for_user(alice).exists()
     assert found_texts(alice, "lives") == ["The user lives in Lisbon."]
+
+
+def test_going_back_to_a_version_that_was_replaced_already_brings_nothing_back(
+    alice: User, note: MakeNote
+) -> None:
+    old = note(alice, "The user lives in Lisbon.")
+    new = replace(alice, old, "The user lives in Oslo.")
+    memory_update(user_id=alice.pk, memory_id=old.pk, tags=["home"])
+    memory_undo(user_id=alice.pk, memory_id=old.pk, version=2)
+    back = fresh(old)
+    assert (back.tags, back.status, back.superseded_by_id) == ([], Status.SUPERSEDED, new.pk)
+    assert back.valid_to == new.created_at
+    assert found_texts(alice, "lives") == ["The user lives in Oslo."]
+
+
+def test_undoing_an_edit_keeps_what_is_planned(alice: User, note: MakeNote) -> None:
+    old = note(alice, "The user lives in Lisbon.")
+    later = timezone.now() + timedelta(days=7)
+    new = replace(alice, old, "The user lives in Oslo.", valid_from=later)
+    memory_update(user_id=alice.pk, memory_id=old.pk, content="The user lives in Lisbon, Portugal.")
+    memory_undo(user_id=alice.pk, memory_id=old.pk, version=2)
+    back = fresh(old)
+    assert (back.content, back.superseded_by_id, back.valid_to) == (old.content, new.pk, later)
+    assert fresh(new).status == Status.ACTIVE
 
 
 def test_undoing_in_the_middle_of_a_chain_says_what_to_undo_first(alice: User, note: MakeNote) -> None:

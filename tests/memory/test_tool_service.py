@@ -5,7 +5,8 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from apps.accounts.models import User
+from apps.accounts.models import Review, User
+from apps.accounts.services import preferences_update
 from apps.agent.selectors import ConversationTaint
 from apps.core.db.pool import in_db
 from apps.core.errors import InvalidInput, IzzyError, NotFound, TooLarge
@@ -166,6 +167,17 @@ async def test_what_is_known_already_is_not_called_saved(alice: User) -> None:
     assert "updated" not in same["message"].lower()
     changed = await update(tools, note_id, "The user likes green tea.")
     assert "status" not in changed
+
+
+async def test_labels_that_wait_for_review_are_not_called_done(alice: User, note: MakeNote) -> None:
+    made = await in_db(lambda: note(alice, "The user likes tea."))
+    await in_db(lambda: preferences_update(user_id=alice.pk, review=str(Review.EVERYTHING)))
+    again = await Tools(user_id=alice.pk).call(
+        "memory_save", content="The user likes tea.", tags=["drinks"]
+    )
+    assert (again["status"], again["note_id"]) == ("known", made.note_id)
+    assert "Brought up to date" not in again["message"]
+    assert "The change of its tags waits for the user's review" in again["message"]
 
 
 async def test_words_of_others_change_nothing_in_a_note_that_says_the_same(alice: User) -> None:

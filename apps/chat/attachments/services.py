@@ -22,7 +22,7 @@ from apps.core.errors import Conflict, InvalidInput, NotFound, TooLarge
 from apps.core.ids import parse_id, uuid7
 from apps.memory.files.selectors import file_at
 from apps.memory.files.services import file_write
-from apps.memory.files.texts import ROOT, clean_path
+from apps.memory.files.texts import MAX_NAME_BYTES, ROOT, clean_path
 from apps.memory.models import MemoryFile, Trust
 from apps.memory.notes.revisions import BY_USER, Change
 
@@ -33,6 +33,8 @@ UNSENT_FOR = timedelta(days=1)
 INSPECTED = ("kind", "media_type", "shown_type", "text", "whole", "pages", "width", "height")
 """Fields of `Attachment` that follow from the file."""
 FOLDER = f"{ROOT}/attachments"
+MAX_SUFFIX_CHARS = 12
+"""A longer ending of a name is no file's ending, but words after a full stop."""
 
 
 def attachment_add(
@@ -166,11 +168,15 @@ def attachment_keep(
 
 
 def _free_path(user_id: UUID, row: Attachment) -> str:
+    """A path that nothing lies at yet, by the file's name, or as much of that as has room in the bytes of a name."""
     name = PurePosixPath(row.name.replace("%", "_"))
-    suffix = name.suffix if row.kind == AttachmentKind.TEXT and name.suffix else ".txt"
-    stem, number = name.stem.strip(" .") or "file", 1
+    known = row.kind == AttachmentKind.TEXT and 0 < len(name.suffix) <= MAX_SUFFIX_CHARS
+    suffix, number = name.suffix if known else ".txt", 1
     while True:
-        path = clean_path(f"{FOLDER}/{stem}{f' {number}' if number > 1 else ''}{suffix}")
+        ending = f" {number}{suffix}" if number > 1 else suffix
+        room = MAX_NAME_BYTES - len(ending.encode())
+        stem = name.stem.encode()[:room].decode(errors="ignore").strip(" .") or "file"
+        path = clean_path(f"{FOLDER}/{stem}{ending}")
         if file_at(user_id, path) is None:
             return path
         number += 1

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 from django import forms
 
 from apps.core.errors import IzzyError
+from apps.core.text import plain_breaks
 
 
 class PlainForm(forms.Form):
@@ -57,3 +58,14 @@ class PlainForm(forms.Form):
 def listed(text: str) -> list[str]:
     """The words between the commas of a field."""
     return [word.strip() for word in text.split(",") if word.strip()]
+
+
+class LinesField(forms.CharField):
+    """A text of several lines. Browsers send each line break as CRLF: what is entered has LF, and other line breaks alone make
+    no other text of one."""
+
+    def to_python(self, value: Any) -> str:
+        return plain_breaks(super().to_python(value) or "")
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        return super().has_changed(plain_breaks(initial or ""), data)

@@ -160,9 +160,9 @@ def _rename(user_id: UUID, old: str, new: str, change: Change) -> list[MemoryFil
 
 @transaction.atomic
 def file_update(
-    *, user_id: UUID, file_id: UUID, path: object, text: object, change: Change = BY_USER
+    *, user_id: UUID, file_id: UUID, path: object, text: object = None, change: Change = BY_USER
 ) -> MemoryFile:
-    """Give a file another path and content at once. A new path that is taken is a Conflict."""
+    """Give a file another path and, unless `text` is None, another content at once. A new path that is taken is a Conflict."""
     owner_lock(user_id)
     file = MemoryFile.objects.for_user(user_id).select_for_update().filter(pk=file_id).first()
     if file is None:
@@ -170,6 +170,8 @@ def file_update(
     place = clean_path(path)
     if place != file.path:
         file = file_rename(user_id=user_id, old_path=file.path, new_path=place, change=change)[0]
+    if text is None:
+        return file
     return _edit(file, clean_file_text(text, field="file_text"), change, trust=change.trust)
 
 

@@ -1,6 +1,7 @@
 """Changes of one note: its fields, archiving, deleting, decay, and the record of what was read."""
 
 from collections.abc import Collection
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -11,6 +12,7 @@ from django.utils import timezone
 
 from apps.core.db.prepared import prepared_update
 from apps.core.errors import Conflict
+from apps.core.http.shapes import clean_time
 from apps.memory.models import (
     PRIORITY_FLOOR,
     STANDING,
@@ -23,6 +25,7 @@ from apps.memory.models import (
     NoteHandle,
     Origin,
     Proposal,
+    Relation,
     Status,
     Tier,
     Trust,
@@ -74,6 +77,50 @@ def change_apply(
     note.save(update_fields=[*changed, "updated_at"])
     if INDEXED_FIELDS.intersection(changed):
         notes_reindex(note.user_id, [note])
+    if "status" in changed:
+        plans_follow(note, change)
+
+
+def plans_follow(new: Memory, change: Change) -> None:
+    """Bring the notes that `new` is to replace from a time ahead in step with its status: they hold on where it is put away,
+    and end as was planned where it is back."""
+    if new.status == Status.ACTIVE:
+        _plans_renew(new, change)
+    elif new.status != Status.SUPERSEDED:
+        plans_call_off(new.user_id, [new.pk], change)
+
+
+def plans_call_off(user_id: UUID, memory_ids: Collection[UUID], change: Change) -> None:
+    """Let the active notes that these were to replace hold as long as they did before that was planned."""
+    rows = Memory.objects.for_user(user_id).select_for_update()
+    for old in rows.filter(status=Status.ACTIVE, superseded_by__in=memory_ids):
+        planned = _planned(old, old.superseded_by_id)
+        end = planned.state["valid_to"] if planned else None
+        values: dict[str, Any] = {
+            "superseded_by_id": None,
+            "valid_to": end and clean_time(end, field="valid_to"),
+        }
+        change_apply(old, values, Action.UPDATED, replace(change, reason=CALLED_OFF))
+
+
+def _plans_renew(new: Memory, change: Change) -> None:
+    start, notes = new.valid_from, Memory.objects.for_user(new.user_id)
+    if start is None:
+        return
+    linked = notes.filter(edges_in__source=new, edges_in__relation=Relation.SUPERSEDES)
+    free = linked.filter(status=Status.ACTIVE, superseded_by=None)
+    for old in free.select_for_update(of=("self",)):
+        if _planned(old, new.pk) and (old.valid_from or old.created_at) < start:
+            end = min(start, old.valid_to or start)
+            values: dict[str, Any] = {"superseded_by_id": new.pk, "valid_to": end}
+            more = {"by": str(new.pk), "made": True}
+            change_apply(old, values, Action.SUPERSEDED, change, more=more)
+
+
+def _planned(old: Memory, newer_id: UUID | None) -> MemoryRevision | None:
+    """The version that ended when it was said last that another note takes the place of this one."""
+    kept = MemoryRevision.objects.for_user(old.user_id).filter(memory_id=old.pk)
+    return kept.filter(state__change__by=str(newer_id)).order_by("-version").first()
 
 
 def differs(note: Memory, values: dict[str, Any]) -> bool:
@@ -87,6 +134,7 @@ def _differing(note: Memory, values: dict[str, Any], cycle: int) -> dict[str, An
     return {name: value for name, value in values.items() if present[name] != value}
 
 
+CALLED_OFF = "what was to replace it was put away"
 WAITS = "This note waits for the user's review; only the user can change it."
 REPLACED = "This note was replaced by another. Restore it to have it back in the place of that one."
 
@@ -107,7 +155,7 @@ def memory_update(
     """
     note = memory_get(user_id, memory_id, lock=True)
     values = occasions_asked(note, clean_changes(changes), change)
-    if note.status == Status.SUPERSEDED and values.get("status") in {Status.ACTIVE, Status.PENDING}:
+    if _is_replaced(note) and values.get("status") in {Status.ACTIVE, Status.PENDING}:
         raise Conflict(REPLACED, code="replaced", field="status")
     if not change.by_hand:
         if note.status == Status.PENDING:
@@ -117,8 +165,16 @@ def memory_update(
             return waiting
     if values.get("content", note.content) != note.content:
         values["trust"] = Trust.USER if change.by_hand else least_trust(note.trust, change.trust)
-    change_apply(note, values, Action.UPDATED, change)
+    archives = values.get("status") == Status.ARCHIVED != note.status
+    change_apply(note, values, Action.ARCHIVED if archives else Action.UPDATED, change)
     return note
+
+
+def _is_replaced(note: Memory) -> bool:
+    """Whether another note has taken the place of this one, which may be archived since."""
+    if note.status != Status.ARCHIVED or note.superseded_by_id is None:
+        return note.status == Status.SUPERSEDED
+    return note.valid_to is not None and note.valid_to <= timezone.now()
 
 
 @transaction.atomic
@@ -138,6 +194,7 @@ def memory_delete(*, user_id: UUID, memory_id: UUID, change: Change = BY_USER) -
     note.deleted_at = note.updated_at = timezone.now()
     note.save(update_fields=["status", "deleted_at", "updated_at"])
     notes_reindex(user_id, [note])
+    plans_follow(note, change)
     return note
 
 

@@ -1,5 +1,6 @@
 """Limits of a note's fields: one set of checks for tools, API, pages and imports."""
 
+import unicodedata
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -10,6 +11,7 @@ from apps.core.errors import InvalidInput
 from apps.core.http.shapes import ABSENT, Checked, ClosedInput, Lax, Time, text
 from apps.core.text import NOT_BLANK, clean_text
 from apps.memory.models import Kind, Tier
+from apps.memory.models.base import fold
 from apps.memory.occasions.phrases import MAX_OCCASION_CHARS, MAX_OCCASIONS, clean_occasions
 
 MAX_CONTENT_CHARS = 20_000
@@ -28,21 +30,22 @@ def clean_tag(value: object) -> str:
 
 
 def clean_tags(value: object, *, field: str = "tags") -> list[str]:
-    """Tags in the order given, each once whatever its case."""
+    """Tags in the order given, each once however it is written."""
     if not isinstance(value, list | tuple):
         raise InvalidInput("tags must be a list of texts.", code="wrong_type", field=field)
     if len(value) > MAX_TAGS:
         raise InvalidInput(f"A note has at most {MAX_TAGS} tags.", field=field, limit=MAX_TAGS)
     unique: dict[str, str] = {}
     for tag in map(clean_tag, value):
-        unique.setdefault(tag.casefold(), tag)
+        unique.setdefault(fold(tag), tag)
     return list(unique.values())
 
 
 def clean_category(value: object, *, field: str = "category") -> str:
-    """A category: up to MAX_CATEGORY_CHARS characters; None and "" mean none."""
+    """A category: up to MAX_CATEGORY_CHARS characters, in the one spelling of each letter (NFC); None and "" mean none."""
     if value is None:
         return ""
+    value = unicodedata.normalize("NFC", value) if isinstance(value, str) else value
     return clean_text(value, field=field, max_chars=MAX_CATEGORY_CHARS, allow_empty=True)
 
 

@@ -24,10 +24,11 @@ from apps.memory.models import (
     Tier,
     Trust,
 )
+from apps.memory.models.base import fold
 from apps.memory.notes.selectors import memory_get, open_contradictions
 from apps.memory.trust import least_trust
 
-from .changes import change_apply
+from .changes import change_apply, plans_call_off
 from .creation import INHERITED, notes_store, proposal_instead
 from .fields import MAX_TAGS, TIER_DEFAULTS, clean_changes, clean_content
 from .occasions import occasions_asked, occasions_typed
@@ -160,18 +161,21 @@ def supersede_with(
 
 
 def superseded_due() -> int:
-    """The sweep: notes whose replacement has begun to hold become superseded; returns how many."""
+    """The sweep: notes whose replacement has begun to hold become superseded; returns how many. Where it is not there any more
+    they hold on."""
     due = Memory.objects.unscoped().filter(
         status=Status.ACTIVE, superseded_by__isnull=False, valid_to__lte=timezone.now()
     )
-    return sum(_supersede(own) for _, own in users_of(due))
+    return sum(_supersede(user_id, own) for user_id, own in users_of(due))
 
 
 @transaction.atomic
-def _supersede(due: QuerySet[Memory]) -> int:
+def _supersede(user_id: UUID, due: QuerySet[Memory]) -> int:
     change = Change(
         actor=Origin.ASSISTANT, trust=Trust.ASSISTANT, reason="what replaces it holds by now"
     )
+    away = due.exclude(superseded_by__status__in=[Status.ACTIVE, Status.SUPERSEDED])
+    plans_call_off(user_id, list(away.values_list("superseded_by_id", flat=True)), change)
     notes = list(due.select_for_update())
     for note in notes:
         change_apply(note, {"status": Status.SUPERSEDED}, Action.SUPERSEDED, change)
@@ -262,7 +266,7 @@ def memory_merge(
 ) -> Memory:
     """Make one note of several: `into_id` stays and gets the text given, else all texts, one below the other.
 
-    It takes the tags of all, the highest importance, the least trust, and the occasions that the user typed for any. The others are superseded by it and keep their
+    It takes the tags of all, the highest importance, the least trust, the widest validity, and the occasions that the user typed for any. The others are superseded by it and keep their
     history; `memory_undo` of this change brings them back. For the user's own hand: no proposal is made.
 
     Raises NotFound for an unknown note, InvalidInput for an empty list or one that names a note twice, Conflict for
@@ -291,6 +295,7 @@ def memory_merge(
         }
     )
     values |= {"trust": least_trust(*(note.trust for note in notes)), **occasions_typed(*notes)}
+    values |= validity_joined(into, notes)
     merged = {"merged": [str(note.pk) for note in others]}
     change_apply(into, values, Action.MERGED, change, more=merged)
     for note in others:
@@ -298,9 +303,21 @@ def memory_merge(
     return into
 
 
+def validity_joined(into: Memory, notes: Sequence[Memory]) -> dict[str, datetime | None]:
+    """Since when and until when a note holds that takes in these (itself among them): as long as any of them. What is to take
+    its place does so still."""
+    values: dict[str, datetime | None] = {}
+    if into.valid_from is not None:
+        values["valid_from"] = min(note.valid_from or note.created_at for note in notes)
+    if into.valid_to is not None and into.superseded_by_id is None:
+        ends = [note.valid_to for note in notes if note.valid_to is not None]
+        values["valid_to"] = max(ends) if len(ends) == len(notes) else None
+    return values
+
+
 def joined_tags(lists: Sequence[Sequence[Any]]) -> list[str]:
-    """All tags, each once whatever its case, as many as a note may have."""
+    """All tags, each once however it is written, as many as a note may have."""
     unique: dict[str, str] = {}
     for tag in (str(tag) for tags in lists for tag in tags):
-        unique.setdefault(tag.casefold(), tag)
+        unique.setdefault(fold(tag), tag)
     return list(unique.values())[:MAX_TAGS]

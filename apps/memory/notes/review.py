@@ -7,16 +7,18 @@ from uuid import UUID
 
 from django.db import transaction
 from django.db.models import Count, QuerySet
+from django.utils import timezone
 
 from apps.core.db.prepared import prepared
 from apps.core.errors import Conflict, InvalidInput, IzzyError
+from apps.core.text import plain_breaks
 from apps.memory.models import Action, Memory, MemoryEdge, Proposal, ReviewReason, Status, Trust
 from apps.memory.notes.selectors import memory_get, open_contradictions, with_present_priority
 from apps.memory.trust import least_trust
 
 from .changes import change_apply, memory_delete
 from .fields import clean_content
-from .joining import newest_of, supersede_with
+from .joining import newest_of, supersede_with, validity_joined
 from .occasions import occasions_typed
 from .revisions import BY_USER, Change
 
@@ -80,14 +82,20 @@ def review_accept(
     note = pending_get(user_id, memory_id)
     if content is not None:
         text = clean_content(content)
-        if text != note.content:
+        if plain_breaks(text) != plain_breaks(note.content):
             change_apply(note, {"content": text, "trust": Trust.USER}, Action.UPDATED, change)
     target = _target(note)
     if target is None or note.proposed_action == Proposal.SUPERSEDE:
-        typed = occasions_typed(target, note) if target is not None else {}
-        change_apply(note, {"status": Status.ACTIVE, **typed}, Action.ACCEPTED, change)
+        values: dict[str, Any] = {"status": Status.ACTIVE}
+        at = note.valid_from or note.created_at
         if target is not None:
-            supersede_with(target, note, at=note.valid_from or note.created_at, change=change, made=True)
+            values |= occasions_typed(target, note)
+            if note.created_at < target.created_at:  # which was said later, and held until now
+                at = max(at, timezone.now())
+                values["valid_from"] = note.valid_from or at
+        change_apply(note, values, Action.ACCEPTED, change)
+        if target is not None:
+            supersede_with(target, note, at=at, change=change, made=True)
         return note
     values = {
         name: getattr(note, name) for name in _FIELDS if name in {"content", *note.proposed_fields}
@@ -127,6 +135,7 @@ def review_merge(
         raise Conflict("Only into an active note can be merged.", code="not_active", field="into")
     text = clean_content(f"{into.content}\n{note.content}" if content is None else content)
     values = {"content": text, "importance": max(into.importance, note.importance)}
+    values |= validity_joined(into, [into, note])
     return _take_in(into, note, values, Action.MERGED, change)
 
 

@@ -60,21 +60,23 @@ def note_state(note: Memory, cycle: int) -> dict[str, Any]:
     return state
 
 
-def state_values(revision: MemoryRevision) -> dict[str, Any]:
-    """The values that give a note the state of a revision again.
+def state_values(revision: MemoryRevision, *, replaced_by: UUID | None = None) -> dict[str, Any]:
+    """The values that give a note the state of a revision again; `replaced_by` is the note that replaced it then, or was to,
+    where that one still does.
 
-    That it was deleted or superseded then counts as active: going back to a text is meant to bring it back.
+    That it was deleted or superseded then counts as active otherwise: going back to a text is meant to bring it back.
     """
     values: dict[str, Any] = {"content": revision.content, "priority": revision.state["priority"]}
     values.update({name: revision.state[name] for name in _PLAIN})
     for name in _TIMES:
         moment = revision.state[name]
         values[name] = clean_time(moment, field=name) if moment else None
-    if values["status"] == Status.SUPERSEDED or revision.state["superseded_by"]:
+    ended = values["status"] == Status.SUPERSEDED
+    if replaced_by is None and (ended or revision.state["superseded_by"]):
         values["valid_to"] = None
-    if values["status"] in {Status.DELETED, Status.SUPERSEDED}:
+    if values["status"] == Status.DELETED or (ended and replaced_by is None):
         values["status"] = str(Status.ACTIVE)
-    return {**values, "superseded_by_id": None}
+    return {**values, "superseded_by_id": replaced_by}
 
 
 MAX_REVISIONS = 500

@@ -15,7 +15,7 @@ from apps.core.ids import parse_id
 from apps.memory.models import Action, Memory, MemoryEdge, MemoryRevision, Relation, Status, is_gone
 from apps.memory.notes.selectors import current_cycle, memory_get
 
-from .changes import change_apply, differs, memory_delete, memory_update
+from .changes import change_apply, differs, memory_delete, memory_update, plans_follow
 from .creation import notes_reindex
 from .joining import edge_ensure, supersede_with
 from .revisions import BY_USER, Change, revision_keep, state_values
@@ -35,7 +35,7 @@ linked otherwise too."""
 def memory_undo(*, user_id: UUID, memory_id: UUID, version: int, change: Change = BY_USER) -> Memory:
     """Bring a note back to what it was in `version` (1 is the first); this is itself a change with a revision.
 
-    With it goes what the changes after that version did to other notes: a note that had replaced this one is deleted
+    With it goes what the changes after that version did to other notes: a note that has replaced this one since is deleted
     (restorable), notes that were merged into it come back, the links that said so are removed. Going forward again, to
     the version that a merge had made, takes in the same notes once more, as far as they say what they said then.
 
@@ -49,10 +49,9 @@ def memory_undo(*, user_id: UUID, memory_id: UUID, version: int, change: Change 
         raise NotFound(f"This note has no earlier version {version}.", code="unknown_version")
     merged = _merged_by_version(revisions)
     now, then = merged[revisions[-1].version + 1], merged[version]
-    if note.superseded_by_id is not None:
-        _withdraw(note, note.superseded_by_id, change)
+    newer_id = note.superseded_by_id
+    values = state_values(wanted, replaced_by=_replaced_by(note, wanted))
     parted = [_part(note, key, change) for key in now if key not in then]
-    values = state_values(wanted)
     rows = (
         Memory.objects.owned_by(user_id).select_for_update().exclude(pk=memory_id).order_by("created_at")
     )
@@ -60,6 +59,8 @@ def memory_undo(*, user_id: UUID, memory_id: UUID, version: int, change: Change 
     joined = [other for other in once if _reads_as_merged(other, note)]
     if any(parted) or joined or differs(note, values):
         change_apply(note, values, Action.UNDONE, change, more={"to": version})
+    if newer_id is not None and newer_id != note.superseded_by_id:
+        _withdraw(note, newer_id, change)
     for other in joined:
         supersede_with(other, note, at=note.updated_at, change=change, action=Action.MERGED)
     return note
@@ -84,6 +85,21 @@ def _merged_by_version(revisions: Sequence[MemoryRevision]) -> dict[int, tuple[U
         else:
             taken[row.version + 1] = (*taken[row.version], *map(UUID, change.get("merged", ())))
     return taken
+
+
+def _replaced_by(note: Memory, wanted: MemoryRevision) -> UUID | None:
+    """The note that replaced this one in a version, or was to from a time ahead, where going back there leaves it at that.
+
+    From being replaced to a version of before it began, the way leads back to a note that holds.
+    """
+    if not (key := wanted.state["superseded_by"]):
+        return None
+    newer, ended = UUID(key), wanted.state["status"] == Status.SUPERSEDED
+    if newer == note.superseded_by_id:
+        return newer if ended or note.status != Status.SUPERSEDED else None
+    notes = Memory.objects.for_user(note.user_id)
+    ahead = notes.filter(pk=newer, status=Status.ACTIVE, valid_from__gt=timezone.now())
+    return newer if not ended and ahead.exists() else None
 
 
 def _reads_as_merged(other: Memory, into: Memory) -> bool:
@@ -117,7 +133,8 @@ def _part(into: Memory, other_id: UUID, change: Change) -> bool:
     if other is None or replaced is None:
         return False
     _unlink(into.pk, other)
-    change_apply(other, state_values(replaced), Action.UNDONE, change)
+    values = state_values(replaced, replaced_by=_replaced_by(other, replaced))
+    change_apply(other, values, Action.UNDONE, change)
     return True
 
 
@@ -152,6 +169,7 @@ def memory_restore(*, user_id: UUID, memory_id: UUID, change: Change = BY_USER) 
     note.deleted_at, note.updated_at = None, timezone.now()
     note.save(update_fields=["status", "deleted_at", "updated_at"])
     notes_reindex(user_id, [note])
+    plans_follow(note, change)
     return note
 
 
@@ -222,7 +240,8 @@ def steps_take(*, user_id: UUID, steps: Sequence[str]) -> int:
         elif kind == "delete":
             memory_delete(user_id=user_id, memory_id=key)
         else:
-            memory_restore(user_id=user_id, memory_id=key)
+            if Memory.objects.with_deleted(user_id).filter(pk=key, status=Status.DELETED).exists():
+                memory_restore(user_id=user_id, memory_id=key)
             memory_undo(user_id=user_id, memory_id=key, version=int(third))
     return len(expected)
 

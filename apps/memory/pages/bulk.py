@@ -12,13 +12,14 @@ from django.views.decorators.http import require_http_methods, require_POST
 from apps.accounts.access import SignedInRequest
 from apps.core.errors import REFUSALS, IzzyError, NotFound
 from apps.core.ids import parse_id
+from apps.core.text import plain_breaks
 from apps.memory.models import Kind, Memory, Tier
 from apps.memory.notes.changes import memory_archive, memory_delete, memory_update
 from apps.memory.notes.joining import MAX_MERGED, memory_merge
 from apps.memory.notes.selectors import memories_by_id
 from apps.memory.notes.undoing import bulk_change, memory_restore, memory_tag
 
-from .done import done_next, list_url, named, own_note, plain_breaks, with_steps
+from .done import done_next, list_url, named, own_note, with_steps
 
 DONE: dict[str, tuple[Callable[..., Memory], str]] = {
     "archive": (memory_archive, "Archived {}."),

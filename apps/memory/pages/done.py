@@ -38,11 +38,6 @@ def own_note(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
     return guarded
 
 
-def plain_breaks(text: str) -> str:
-    """A text with the line breaks of notes rather than those of browsers."""
-    return text.replace("\r\n", "\n")
-
-
 def version_asked(request: SignedInRequest) -> int:
     """The version to go back to; 0, which no row ever had, for what is no number."""
     version = request.POST.get("version", "")

@@ -9,8 +9,8 @@ from django.http import QueryDict
 from django.utils import timezone
 
 from apps.core.addressing import addressed
-from apps.core.http.forms import PlainForm, listed
-from apps.core.text import truncated
+from apps.core.http.forms import LinesField, PlainForm, listed
+from apps.core.text import plain_breaks, truncated
 from apps.memory.files.texts import MAX_FILE_CHARS, ROOT, clean_file_text, clean_path
 from apps.memory.models import (
     MAX_PATH_CHARS,
@@ -31,8 +31,6 @@ from apps.memory.notes.fields import (
     clean_tags,
 )
 from apps.memory.occasions.phrases import clean_occasions
-
-from .done import plain_breaks
 
 IMPORTANCE = [
     (1, "1 · trivial"),
@@ -74,12 +72,13 @@ class EditForm(ServiceForm):
         given = super().clean()
         name = self.add_initial_prefix("content")
         shown, entered = self.data.get(name), given.get("content")
-        if self.present is None or shown is None or entered is None:
+        if self.present is None or entered is None:
             return given
-        shown, entered = plain_breaks(shown), plain_breaks(entered)
+        present = plain_breaks(self.present)
+        shown = present if shown is None else plain_breaks(shown)
         if entered == shown:
             del given["content"]
-        elif self.present not in (shown, entered):
+        elif present not in (shown, entered):
             entries = cast("QueryDict", self.data).copy()
             entries[name] = self.present  # shown now: saved again it gives way
             self.data = entries
@@ -111,7 +110,7 @@ class NoteForm(EditForm):
         "occasions": lambda given: clean_occasions(_lines(given)),
     }
 
-    content = forms.CharField(
+    content = LinesField(
         label="Memory",
         max_length=MAX_CONTENT_CHARS,
         widget=forms.Textarea(attrs={"rows": 3, "class": "input"}),
@@ -169,6 +168,8 @@ class NoteForm(EditForm):
         }
         if "tags" in given:
             given["tags"] = listed(given["tags"])
+            if given["tags"] == listed(self.initial.get("tags", "")):
+                del given["tags"]  # left as it was shown: a tag may have a comma in it
         occasions = _lines(given.pop("occasions", ""))
         if given.pop("occasions_anew", False):
             given["occasions"] = None
@@ -199,7 +200,9 @@ class ValidForm(ServiceForm):
     @classmethod
     def of(cls, note: Memory, entered: QueryDict | None = None) -> "ValidForm":
         """The form filled with a note's times, or with what was entered of them."""
-        return cls(entered, initial={name: getattr(note, name) for name in cls.base_fields})
+        kept = {name: getattr(note, name) for name in cls.base_fields}
+        shown = {name: at and at.replace(second=0, microsecond=0) for name, at in kept.items()}
+        return cls(entered, initial=shown)
 
     def changes(self) -> dict[str, Any]:
         """The values that were changed."""
@@ -307,7 +310,7 @@ class FileForm(EditForm):
         widget=forms.TextInput(attrs={"class": "input", "placeholder": f"{ROOT}/projects.md"}),
         error_messages={"required": f"Give the file a path, such as {ROOT}/projects.md."},
     )
-    content = forms.CharField(
+    content = LinesField(
         label="Text",
         required=False,
         strip=False,
@@ -329,6 +332,5 @@ class FileForm(EditForm):
         return f"{ROOT}/{path.removeprefix(ROOT[1:] + '/')}"
 
     def changes(self) -> dict[str, Any]:
-        """Path and text, with the line breaks of files rather than those of browsers."""
-        text = self.cleaned_data.get("content", self.present or "")
-        return {"path": self.cleaned_data["path"], "text": plain_breaks(text)}
+        """Path and text; a text that was left as it was shown changes nothing."""
+        return {"path": self.cleaned_data["path"], "text": self.cleaned_data.get("content")}

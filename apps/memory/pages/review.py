@@ -17,6 +17,7 @@ from apps.core.addressing import addressed
 from apps.core.errors import REFUSALS, IzzyError, NotFound
 from apps.core.http.htmx import is_fragment
 from apps.core.ids import parse_id
+from apps.core.text import plain_breaks
 from apps.memory.models import Memory, MemoryEdge, Proposal, Relation, Status
 from apps.memory.notes.history import DiffPiece, text_diff
 from apps.memory.notes.joining import contradiction_resolve
@@ -32,7 +33,7 @@ from apps.memory.notes.undoing import steps_take, versions_of
 from apps.memory.similarity import NOTES, says_the_same
 from apps.search.selectors import similar_each
 
-from .done import done_last, done_next, named, own_note, page_url, plain_breaks, with_steps
+from .done import done_last, done_next, named, own_note, page_url, with_steps
 from .forms import NOTHING_WRITTEN
 
 PAGE_SIZE = 10

@@ -203,8 +203,11 @@ def _said_again(note: Memory, fields: Mapping[str, Any], change: Change) -> dict
     more: Any = {name: value for name, value in wanted.items() if value != getattr(note, name)}
     message = KNOWN
     if more and change.trust != Trust.UNTRUSTED:
-        changes.memory_update(user_id=note.user_id, memory_id=note.pk, change=change, **more)
-        message = f"{KNOWN} Brought up to date: {', '.join(more)}."
+        now = changes.memory_update(user_id=note.user_id, memory_id=note.pk, change=change, **more)
+        names = ", ".join(more)
+        message = f"{KNOWN} Brought up to date: {names}."
+        if now.pk != note.pk:
+            message = f"{KNOWN} {_waits(now, f'The change of its {names}')['message']}"
     changes.access_record(user_id=note.user_id, memory_ids=[note.pk])
     return _known(note, message)
 
