@@ -168,7 +168,8 @@ def proposal_instead(
 ) -> Memory | None:
     """The pending note that proposes `values` for `note`, where the user has to see the change first; else None.
 
-    `values` are cleaned. The same proposal, with these labels or more, is not made twice.
+    `values` are cleaned. The same proposal, made again, is not made twice: the same text, or where that is left as it is the
+    same labels.
     """
     status, reason = status_for(user_id=note.user_id, trust=change.trust, sensitive=change.sensitive)
     if status != Status.PENDING:
@@ -177,8 +178,9 @@ def proposal_instead(
     same = Memory.objects.for_user(note.user_id).filter(
         status=Status.PENDING, proposed_action=action, proposed_target=note, content=wanted["content"]
     )
-    labels = {name: values[name] for name in INHERITED if name in values}
-    for known in same:  # one that proposes these labels too, beside its text
+    sorts_only = wanted["content"] == note.content
+    labels = {name: values[name] for name in INHERITED if sorts_only and name in values}
+    for known in same:
         offered = {name: getattr(known, name) for name in labels if name in known.proposed_fields}
         if offered == labels:
             return known
