@@ -31,6 +31,7 @@ from apps.core.db.pool import in_db
 from apps.core.db.prepared import prepared
 from apps.core.db.writing import claim, writer
 from apps.core.errors import Forbidden, NotAuthenticated
+from apps.core.http.addresses import DEFAULT_PORTS
 from apps.core.http.htmx import is_fragment
 from apps.core.log_ids import log_ids_add
 
@@ -180,7 +181,6 @@ class ScopePermission(BasePermission):
 
 
 ASGIApp = Any
-_DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 class OriginOrToken:
@@ -216,8 +216,8 @@ def is_own_origin(origin: str, host: str) -> bool:
             return False  # a page that came in the clear may be anybody's
         asked = urlsplit(f"//{host}")
         domain, _ = split_domain_port(host)
-        port = parts.port or _DEFAULT_PORTS.get(parts.scheme)
-        same_port = port == (asked.port or _DEFAULT_PORTS.get(parts.scheme))
+        port = parts.port or DEFAULT_PORTS.get(parts.scheme)
+        same_port = port == (asked.port or DEFAULT_PORTS.get(parts.scheme))
     except ValueError:
         return False
     return (

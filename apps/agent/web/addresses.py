@@ -15,13 +15,12 @@ from uuid import UUID
 
 from apps.agent.models import ToolCall
 from apps.agent.tools.base import ApprovalQuery, ToolFailure
-from apps.core.http.addresses import AddressRefused, canonical_host
+from apps.core.http.addresses import DEFAULT_PORTS, AddressRefused, canonical_host
 
 if TYPE_CHECKING:
     import httpx  # takes a while, and links are looked at long before a page is opened
 
 MAX_URL_CHARS = 4_000
-DEFAULT_PORTS = {"http": 80, "https": 443}
 FIRST_USER_PORT = 1024
 
 

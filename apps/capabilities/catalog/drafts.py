@@ -13,7 +13,7 @@ from apps.capabilities.sandbox.requirements import parse_requirements
 from apps.core.db.writing import once
 from apps.core.errors import InvalidInput, TooLarge
 from apps.core.jobs.apart import apart
-from apps.core.text import clean_text, depth_of
+from apps.core.text import clean_text, depth_of, plain_breaks
 
 MAIN, REQUIREMENTS, MANIFEST, RUN_MD = "main.py", "requirements.txt", "manifest.json", "RUN.md"
 MAX_MAIN_CHARS = 200_000
@@ -140,7 +140,7 @@ def clean_listed(values: object, *, field: str) -> Sequence[Any]:
 def _text(value: object, field: str, most: int) -> str:
     """A file's text as it was written, with the line ends of files; it may be empty."""
     clean_text(value, field=field, max_chars=most, allow_empty=True)
-    text = str(value).replace("\r\n", "\n").replace("\r", "\n")
+    text = plain_breaks(str(value))
     return text if not text.strip() or text.endswith("\n") else f"{text}\n"
 
 

@@ -27,6 +27,7 @@ from apps.core.transfer import (
     CHANGED,
     GONE,
     KNOWN,
+    OWN_ONLY,
     Entry,
     Ids,
     Taking,
@@ -40,7 +41,6 @@ from apps.search.services import documents_index, documents_prepare
 
 CHANNEL = "izzy"
 """The channel of Izzy's own conversations that came out of somebody else's export."""
-OWN_ONLY = "Only your own export brings it."
 DIVERGED = "Its conversation is here already, with other messages; yours was kept."
 HEAD = "head"
 """The conversation of a batch's last record, which the next batch may go on with."""

@@ -7,6 +7,7 @@ from django import forms
 from apps.accounts.model_form import ModelForm
 from apps.chat.conversations.services import MAX_INSTRUCTIONS, MAX_MODEL, clean_own
 from apps.chat.models import Conversation
+from apps.core.text import plain_breaks
 
 
 class OwnForm(ModelForm):
@@ -28,7 +29,7 @@ class OwnForm(ModelForm):
 
     def clean_instructions(self) -> str:
         """The instructions with the line breaks of texts rather than those of browsers."""
-        return str(self.cleaned_data["instructions"]).replace("\r\n", "\n")
+        return plain_breaks(str(self.cleaned_data["instructions"]))
 
     def clean(self) -> dict[str, Any]:
         """Checks each field as a service would, so that an error stands at its field; a model's, where it was entered."""

@@ -21,6 +21,7 @@ from apps.core.errors import IzzyError
 
 IPAddress = IPv4Address | IPv6Address
 
+DEFAULT_PORTS = {"http": 80, "https": 443}
 RESOLVE_SECONDS = 10.0
 MAX_ADDRESSES = 8
 

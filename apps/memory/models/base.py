@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from apps.core.ids import uuid7
 from apps.core.models import UserOwned
-from apps.core.text import fold as fold
+from apps.core.text import fold
 
 
 class Tier(models.TextChoices):

@@ -9,9 +9,8 @@ from pydantic import Field
 
 from apps.core.errors import InvalidInput
 from apps.core.http.shapes import ABSENT, Checked, ClosedInput, Lax, Time, text
-from apps.core.text import NOT_BLANK, clean_text
+from apps.core.text import NOT_BLANK, clean_text, fold
 from apps.memory.models import Kind, Tier
-from apps.memory.models.base import fold
 from apps.memory.occasions.phrases import MAX_OCCASION_CHARS, MAX_OCCASIONS, clean_occasions
 
 MAX_CONTENT_CHARS = 20_000

@@ -12,7 +12,7 @@ from django.utils import timezone
 from apps.core.db.writing import users_of
 from apps.core.errors import Conflict, InvalidInput, NotFound
 from apps.core.ids import note_id
-from apps.core.text import clean_text
+from apps.core.text import clean_text, fold
 from apps.memory.models import (
     Action,
     Memory,
@@ -24,7 +24,6 @@ from apps.memory.models import (
     Tier,
     Trust,
 )
-from apps.memory.models.base import fold
 from apps.memory.notes.selectors import memory_get, open_contradictions
 from apps.memory.trust import least_trust
 

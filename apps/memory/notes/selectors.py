@@ -15,7 +15,7 @@ from django.db.models.functions import Cast, Greatest
 from apps.core.db.prepared import prepared
 from apps.core.errors import InvalidInput, NotFound
 from apps.core.http.shapes import clean_time
-from apps.core.text import clean_text
+from apps.core.text import clean_text, fold
 from apps.memory.models import (
     PRIORITY_FLOOR,
     STANDING,
@@ -31,7 +31,6 @@ from apps.memory.models import (
     Trust,
     is_gone,
 )
-from apps.memory.models.base import fold
 
 from .fields import clean_category, clean_tag
 from .history import SEARCHABLE, Version, spans_of, versions_kept

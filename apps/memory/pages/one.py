@@ -14,8 +14,8 @@ from apps.core.addressing import addressed
 from apps.core.errors import REFUSALS, IzzyError
 from apps.core.purging.trace import SourceText, purge_parts
 from apps.core.registries import owners
+from apps.core.text import fold
 from apps.memory.models import Memory, MemoryFile, MemoryUse, Status
-from apps.memory.models.base import fold
 from apps.memory.notes.changes import memory_archive, memory_delete, memory_update
 from apps.memory.notes.history import steps_of
 from apps.memory.notes.review import note_approve

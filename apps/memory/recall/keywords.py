@@ -16,9 +16,8 @@ from django.db.models.sql.compiler import SQLCompiler
 from django.utils import timezone
 
 from apps.core.errors import InvalidInput
-from apps.core.text import clean_text
+from apps.core.text import clean_text, fold
 from apps.memory.models import PRIORITY_FLOOR, Memory, Status
-from apps.memory.models.base import fold
 from apps.memory.notes.fields import MAX_TAG_CHARS
 from apps.memory.notes.selectors import current_cycle, has_tag, holds_at, present_priority
 

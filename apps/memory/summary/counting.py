@@ -11,9 +11,9 @@ from django.utils import timezone
 
 from apps.accounts.selectors import user_time_zone
 from apps.agent.models import ModelCall
+from apps.core.text import fold
 from apps.memory.capture.selectors import PURPOSES, TOKENS
 from apps.memory.models import Memory, Status
-from apps.memory.models.base import fold
 from apps.memory.notes.linked import best_linked
 from apps.memory.notes.selectors import commonest
 from apps.memory.quality import duplicate_ids, memory_quality, most_used, never_used

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from apps.accounts.selectors import preferences_for
 from apps.core.db.writing import insert_all
+from apps.core.text import fold
 from apps.core.transfer import (
     CHANGED,
     GONE,
@@ -32,7 +33,7 @@ from apps.memory.models import (
     Tier,
     Trust,
 )
-from apps.memory.models.base import fold, folded
+from apps.memory.models.base import folded
 from apps.memory.notes.creation import documents_of, documents_with_past, occasions_made
 from apps.memory.notes.fields import TIER_DEFAULTS
 from apps.memory.notes.history import SEARCHABLE

@@ -12,6 +12,7 @@ from typing import Any
 from charset_normalizer import from_bytes
 
 from apps.core.errors import InvalidInput, IzzyError, TooLarge
+from apps.core.text import plain_breaks
 
 from ..records import Upload, Wrong
 from .archives import Document, documents
@@ -95,7 +96,7 @@ def read_text(document: Document) -> str:
         text = file.read(MAX_TEXT_BYTES + 1)
     if len(text) > MAX_TEXT_BYTES:
         raise TooLarge(_too_large(document))
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+    return plain_breaks(text)
 
 
 def _too_large(document: Document) -> str:
