@@ -86,6 +86,19 @@ async def test_a_repair_reads_what_the_host_had_said(
     assert await in_db(may_quote_others, again)
 
 
+async def test_a_host_that_the_tool_reaches_already_is_not_asked_for_again(
+    alice: User, model: AnthropicServer, pool: BuildPool
+) -> None:
+    await in_db(request_build, alice)
+    model.add(ASK, write(), hand_in(hosts=[HOST]))
+    await pool.idle()
+    change = await in_db(lambda: build_change(user_id=alice.pk, name="dice_roller", feedback="Louder."))
+    model.add(ASK, write(), ELSEWHERE, hand_in(hosts=[HOST]))
+    await pool.idle()
+    done = await built(change)
+    assert (done.state, done.hosts) == (State.DONE, [HOST])
+
+
 async def test_a_change_of_what_came_from_an_archive_reaches_nothing_unasked(
     alice: User, model: AnthropicServer, pool: BuildPool
 ) -> None:

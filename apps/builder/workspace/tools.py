@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db import transaction
 
 from apps.agent.tools.base import Tier, ToolFailure, tool
-from apps.builder.builds.ending import others_spoke
+from apps.builder.builds.ending import asked_among_others, others_spoke
 from apps.builder.builds.running import hosts_grant
 from apps.builder.models import Build
 from apps.builder.workspace.context import BuildContext
@@ -204,11 +204,15 @@ async def _granted(context: BuildContext, hosts: list[str], by: str) -> str:
 @transaction.atomic
 def _allowed_unasked(build_id: UUID, hosts: list[str]) -> bool:
     """Allows them where they are public, which *any public host* means, and no words of others may be behind what the
-    builder does. Returns whether it did."""
+    builder does; hosts that the tool reaches already, also where it may have read their words. Returns whether it did."""
     build = Build.objects.unscoped().select_for_update().get(pk=build_id)
     names = {host.partition(":")[0] for host in hosts}
     private = {entry.host for entry in private_hosts()}
-    if names & private or any("." not in name for name in names) or others_spoke(build):
+    if names & private or any("." not in name for name in names) or asked_among_others(build):
+        return False
+    current = build.capability.current
+    reached = set(current.hosts) if current is not None and current.is_approved else set()
+    if not reached.issuperset(hosts) and others_spoke(build):
         return False
     hosts_grant(build=build, hosts=hosts)
     return True
