@@ -1,9 +1,9 @@
 """REST: talking with Izzy, and answering what a turn waits for."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
 from asgiref.sync import async_to_sync
@@ -105,9 +105,6 @@ class ApproveInput(OpenInput):
     decision: Annotated[object, Checked(_decision, DECISION), Refused("")]
     id: Id | None = Field(None, description=WHICH_CALL)
     stream: bool = False
-
-
-B = TypeVar("B", AnswerInput, ApproveInput)
 
 
 class BranchInput(OpenInput):
@@ -301,21 +298,11 @@ class AnswerView(TurnView):
     )
     def post(self, request: Request, conversation_id: str) -> HttpResponseBase | dict[str, Any]:
         """Answer a question that a turn waits with. The turn then goes on."""
-
-        def answer(call_id: UUID, body: AnswerInput) -> None:
-            services.question_answer(user_id=self.user_id, tool_call_id=call_id, text=body.text)
-
-        return self.decided(conversation_id, AnswerInput, ToolCall.WaitsFor.ANSWER, answer)
-
-    def decided(
-        self, conversation_id: str, shape: type[B], kind: str, decide: Callable[[UUID, B], None]
-    ) -> HttpResponseBase | dict[str, Any]:
-        """The turn's events or end after `decide` was given the call that waits and the body of the request."""
         conversation = conversation_get(self.user_id, conversation_id)
-        body = self.body(shape)
+        body = self.body(AnswerInput)
         follow_check(self.user_id)
-        call = self.waiting(conversation, body.id, kind)
-        decide(call.id, body)
+        call = self.waiting(conversation, body.id, ToolCall.WaitsFor.ANSWER)
+        services.question_answer(user_id=self.user_id, tool_call_id=call.id, text=body.text)
         return self.resume(call, conversation.stored_seq, stream=body.stream)
 
     def waiting(self, conversation: Conversation, call_id: UUID | None, kind: str) -> ToolCall:
@@ -372,11 +359,12 @@ class ApproveView(AnswerView):
     )
     def post(self, request: Request, conversation_id: str) -> HttpResponseBase | dict[str, Any]:
         """Allow or decline a tool call that a turn waits with. The turn then goes on."""
-
-        def decide(call_id: UUID, body: ApproveInput) -> None:
-            services.approval_decide(user_id=self.user_id, tool_call_id=call_id, decision=body.decision)
-
-        return self.decided(conversation_id, ApproveInput, ToolCall.WaitsFor.APPROVAL, decide)
+        conversation = conversation_get(self.user_id, conversation_id)
+        body = self.body(ApproveInput)
+        follow_check(self.user_id)
+        call = self.waiting(conversation, body.id, ToolCall.WaitsFor.APPROVAL)
+        services.approval_decide(user_id=self.user_id, tool_call_id=call.id, decision=body.decision)
+        return self.resume(call, conversation.stored_seq, stream=body.stream)
 
 
 class BranchView(UserView):

@@ -63,7 +63,7 @@ class Conversation(UserOwned, Leased):
     """
 
     said: Any = None
-    """What a search found in it."""
+    """The passage that a search found in it."""
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     title = models.CharField(max_length=MAX_TITLE, blank=True, default="")
     title_by_user = models.BooleanField(default=False)

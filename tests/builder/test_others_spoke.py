@@ -1,4 +1,4 @@
-"""What a builder makes, says and may reach once words of others lie before it: those of a host, of a failed run, of an archive."""
+"""A builder that words of others lie before, those of a host, of a failed run, of an archive: its description, hosts and last words."""
 
 from typing import Any
 

@@ -19,7 +19,7 @@ STRUCTURE = {
     "type", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "minItems",
     "maxItems", "uniqueItems",
 }  # fmt: skip
-"""What a schema can say without words."""
+"""The keywords of a schema that take no words."""
 FOREIGN = ("$dynamicRef", "$dynamicAnchor", "$anchor", "$id", "$vocabulary")
 
 

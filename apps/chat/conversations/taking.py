@@ -7,11 +7,11 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from django.db.models import F, Max
+from django.db.models import Max
 
 from apps.agent.models import ToolCall
 from apps.chat.attachments.selectors import ids_in
-from apps.chat.conversations.handover import document_of, messages_leave
+from apps.chat.conversations.handover import document_of
 from apps.chat.conversations.records import (
     PLAIN,
     ConversationRecord,
@@ -20,8 +20,9 @@ from apps.chat.conversations.records import (
     TurnRecord,
 )
 from apps.chat.conversations.selectors import CHAT_CHANNEL
+from apps.chat.conversations.versions import Version, versions_place, versions_revise
 from apps.chat.models import Conversation, Folder, Message, MessageKind, Role, Turn
-from apps.core.db.writing import insert_all, update_all
+from apps.core.db.writing import insert_all
 from apps.core.text import canonical_json
 from apps.core.transfer import (
     CHANGED,
@@ -64,9 +65,7 @@ class _Batch:
     calls: list[ToolCall] = field(default_factory=list)
     ends: dict[UUID, set[UUID]] = field(default_factory=dict)
     more: set[UUID] = field(default_factory=set)  # grown ones of which turns came
-    revised: dict[UUID, tuple[UUID | None, int]] = field(
-        default_factory=dict
-    )  # messages of theirs that are here: the turn that superseded each, and its branch
+    revised: dict[UUID, Version] = field(default_factory=dict)  # messages of theirs that are here
 
     def plan(self, entries: Sequence[Entry]) -> Write:
         taking = self.taking
@@ -101,10 +100,8 @@ class _Batch:
             for entry, _ in [*turns, *calls]:
                 taking.report.skip(entry, OWN_ONLY)
             self._messages(messages)
-        parts = [(entry, record.id) for entry, record in heads]
-        for rows in (turns, messages, calls):
-            parts += [(entry, each.conversation) for entry, each in rows]
-        self._note_head(parts)
+        parts = [(entry, each.conversation) for rows in (turns, messages, calls) for entry, each in rows]
+        self._note_head([*((entry, record.id) for entry, record in heads), *parts])
         return self._write()
 
     def _heads(self, heads: Sequence[tuple[Entry, ConversationRecord]]) -> None:
@@ -175,17 +172,13 @@ class _Batch:
 
     def _note_head(self, parts: Sequence[tuple[Entry, UUID]]) -> None:
         """Keeps for the next batch what it may go on with."""
-        if not parts:
-            return
-        facts = self.taking.facts
-        here = self.ids["conversation"][max(parts, key=lambda part: part[0].line or 0)[1]]
-        for name, known in (
-            (HEAD, here in self.conversations or here in self.grown),
-            (MORE, here in self.more),
-        ):
-            facts.pop(name, None)
-            if known:
-                facts[name] = str(here)
+        if parts:
+            facts, last = self.taking.facts, max(parts, key=lambda part: part[0].line or 0)
+            here = self.ids["conversation"][last[1]]
+            known = {HEAD: here in {*self.conversations, *self.grown}, MORE: here in self.more}
+            for name in known:
+                facts.pop(name, None)
+            facts.update({name: str(here) for name, is_known in known.items() if is_known})
 
     def _turns(self, turns: Sequence[tuple[Entry, TurnRecord]]) -> None:
         taking, ids = self.taking, self.ids["turn"]
@@ -359,9 +352,8 @@ class _Batch:
             self._grow(conversation)
         for key in self.more:
             places = {turn.place for turn in self.turns.values() if turn.conversation_id == key}
-            first = Turn.objects.owned_by(user_id).filter(conversation_id=key, position__in=places)
-            first.update(place=F("position"))
-        self._revise()
+            versions_place(user_id=user_id, conversation_id=key, places=places)
+        versions_revise(user_id=user_id, wanted=self.revised)
         documents_index(user_id=user_id, documents=documents, are_new=True)
 
     def _grow(self, conversation: Conversation) -> None:
@@ -372,38 +364,6 @@ class _Batch:
             newest = max(conversation.updated_at, *(each.created_at for each in own))
             rows = Conversation.objects.unscoped().filter(pk=conversation.id)
             rows.update(last_position=last, updated_at=newest)
-
-    def _revise(self) -> None:
-        """Messages that were here come into force and leave it as the newer file has them."""
-        rows = Message.objects.owned_by(self.taking.user_id).filter(pk__among=list(self.revised))
-        changed = [
-            each
-            for each in rows.defer("blocks")
-            if (each.superseded_by_id, each.branch) != self.revised[each.pk]
-        ]
-        left: dict[UUID, list[Message]] = defaultdict(list)
-        for message in changed:
-            by, branch = self.revised[message.pk]
-            if by and message.superseded_by_id is None:
-                left[message.conversation_id].append(message)
-            elif by is None and message.text:
-                message.indexed = False
-            message.superseded_by_id, message.branch = by, branch
-        update_all(
-            Message,
-            ("superseded_by", "branch", "indexed"),
-            [(each.pk, [each.superseded_by_id, each.branch, each.indexed]) for each in changed],
-        )
-        for key, gone in left.items():
-            messages_leave(
-                user_id=self.taking.user_id, conversation_id=key, message_ids=[each.pk for each in gone]
-            )
-            summed_up = Conversation.objects.for_user(self.taking.user_id).filter(
-                pk=key, summary_until__gte=min(each.position for each in gone)
-            )
-            summed_up.update(
-                summary="", summary_until=0, summary_untrusted=False, summary_by="", summary_at=None
-            )
 
 
 def conversations_plan(taking: Taking, entries: Sequence[Entry]) -> Write:

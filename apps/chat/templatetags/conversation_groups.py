@@ -23,7 +23,7 @@ from apps.chat.models import Conversation
 register = template.Library()
 
 ID, TITLE = str(UUID(int=1)), "the-title-of-a-conversation"
-"""What stands in a menu until it is some conversation's."""
+"""Stand in a menu until it is some conversation's."""
 SHORT_WORD = 3
 """Words of fewer letters are not marked beside longer ones."""
 
@@ -67,7 +67,7 @@ def recent_conversations(context: Context) -> dict[str, object]:
 
 @register.simple_tag
 def conversation_menu(conversation: Conversation, title: str, place: str) -> SafeString:
-    """What can be done with a conversation, as a row has it; `place` tells one of the page from one of the sidebar. The menus of a
+    """The menu of a conversation, as a row has it; `place` tells one of the page from one of the sidebar. The menus of a
     page differ in so little that each kind is rendered once."""
     menu = _menu(place, conversation.pinned, conversation.archived)
     return SafeString(menu.replace(ID, str(conversation.id)).replace(TITLE, conditional_escape(title)))

@@ -51,7 +51,7 @@ HEAD = (
 
 
 def head_of(user_id: UUID, rows: Sequence[tuple[Any, ...]]) -> Head | None:
-    """What the row of HEAD says; None where there is none."""
+    """The head that the row of HEAD describes; None where there is none."""
     if not rows:
         return None
     owner, change, tombstones_from, language, time_zone = rows[0][:5]
