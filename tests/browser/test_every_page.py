@@ -6,7 +6,8 @@ dark and empty in the light, unfolded. The keys that every page has are tried on
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import httpx
@@ -62,10 +63,16 @@ NOT_OURS = ("api/", "admin/")
 
 @dataclass(frozen=True)
 class Visitor:
-    """Somebody's cookies, and the addresses of all pages that there are for them."""
+    """Somebody's cookies, and the ids of what they own, none for somebody who has nothing."""
 
+    server: Server
     state: StorageState
-    urls: list[str]
+    ids: dict[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def urls(self) -> list[str]:
+        """The addresses of all pages that there are for them."""
+        return pages(self.server, self.state, self.ids)
 
 
 def parameters(ids: dict[str, str]) -> dict[str, str]:
@@ -87,22 +94,22 @@ def parameters(ids: dict[str, str]) -> dict[str, str]:
     return own | more | rest
 
 
-def pages(server: Server, state: StorageState, ids: dict[str, str] | None) -> list[str]:
+def pages(server: Server, state: StorageState, ids: dict[str, str]) -> list[str]:
     """The addresses that answer a signed-in user with a whole page; without `ids` those that need none."""
     cookies = {cookie["name"]: cookie["value"] for cookie in state["cookies"]}
     found = []
     with httpx.Client(base_url=server.url, cookies=cookies, timeout=30) as client:
         for route in all_routes():
-            if route.path.startswith(NOT_OURS) or (route.parameters and ids is None):
+            if route.path.startswith(NOT_OURS) or (route.parameters and not ids):
                 continue
             base = route.url(parameters(ids) if ids else {})
             for look in ["", *LOOKS.get(route.path, [])]:
-                url = base + look.format(**(ids or {}))
+                url = base + look.format(**ids)
                 answer = client.get(url)
                 kind = answer.headers.get("content-type", "")
                 if answer.status_code == 200 and kind.startswith("text/html") and "<html" in answer.text:
                     found.append(url)
-                if ids is None:
+                if not ids:
                     break
     return found
 
@@ -114,14 +121,13 @@ def rich(server: Server) -> Visitor:
     said = server.manage("shell", "-v", "0", "-c", FILL.format(session=state["cookies"][0]["value"]))
     found = re.search(r"^IDS (.*)$", said, flags=re.MULTILINE)
     assert found, said
-    return Visitor(state, pages(server, state, json.loads(found[1])))
+    return Visitor(server, state, json.loads(found[1]))
 
 
 @pytest.fixture(scope="module")
 def poor(server: Server) -> Visitor:
     """A user who has nothing yet."""
-    state = server.someone()
-    return Visitor(state, pages(server, state, None))
+    return Visitor(server, server.someone())
 
 
 WRITTEN_IN = (

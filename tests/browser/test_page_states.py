@@ -11,23 +11,21 @@ from playwright.sync_api import Locator, Page, StorageState, expect
 from tests.browser.audit import settle, unfold
 from tests.browser.conftest import PHONE, Watch
 from tests.browser.server import Server
-from tests.browser.test_every_page import rich  # noqa: F401  a fixture
+from tests.browser.test_every_page import Visitor, rich  # noqa: F401  a fixture
 from tests.browser.test_states import Looker, looker  # noqa: F401  a fixture
 from tests.site.belongings import TOOL
-
-Rich = tuple[StorageState, dict[str, str]]
 
 
 @pytest.fixture
 def wanderer(
     server: Server,
-    rich: Rich,  # noqa: F811
+    rich: Visitor,  # noqa: F811
     open_page: Callable[..., Page],
     looker: Callable[[Page], Looker],  # noqa: F811
     watch: Watch,
 ) -> "Wanderer":
     watch.allowed.append("status of 4")  # what a form refuses
-    page = open_page(f"{server.url}/usage/", state=rich[0])
+    page = open_page(f"{server.url}/usage/", state=rich.state)
     return Wanderer(server.url, page, looker(page))
 
 
@@ -102,19 +100,19 @@ def test_states_of_the_list_of_memories(wanderer: Wanderer) -> None:
         wanderer.look("filters", "main")
 
 
-def test_states_of_other_pages_of_the_memory(wanderer: Wanderer, rich: Rich) -> None:  # noqa: F811
+def test_states_of_other_pages_of_the_memory(wanderer: Wanderer, rich: Visitor) -> None:  # noqa: F811
     page, main = wanderer.page, wanderer.main
-    wanderer.go(f"/memory/{rich[1]['note']}/")
+    wanderer.go(f"/memory/{rich.ids['note']}/")
     main.locator(".one-valid > summary").click()
     for day, field in enumerate(main.locator(".one-valid input:not([type=hidden])").all()):
         field.fill(f"2031-01-0{2 - day}T00:00")
     wanderer.press("Save", main.locator(".one-valid"))
     wanderer.look("wrong days", ".one-valid[open] .error")
-    wanderer.go(f"/memory/{rich[1]['note']}/?edit")
+    wanderer.go(f"/memory/{rich.ids['note']}/?edit")
     main.locator("textarea").first.fill("")
     wanderer.press("Save")
     wanderer.look("an edit is refused", "main [aria-invalid=true]")
-    wanderer.go(f"/memory/{rich[1]['note']}/")
+    wanderer.go(f"/memory/{rich.ids['note']}/")
     wanderer.press("Archive")
     wanderer.look("archived", main.get_by_role("button", name="Undo"))
     wanderer.press("Undo")
@@ -152,7 +150,7 @@ def test_states_of_the_files(wanderer: Wanderer) -> None:
     wanderer.press("Undo")
 
 
-def test_states_of_the_page_of_conversations(wanderer: Wanderer, rich: Rich) -> None:  # noqa: F811
+def test_states_of_the_page_of_conversations(wanderer: Wanderer, rich: Visitor) -> None:  # noqa: F811
     page, main, dialog = wanderer.page, wanderer.main, wanderer.dialog
     wanderer.go("/conversations/")
     row = page.locator("#conversation-page .conversation").first
@@ -186,7 +184,7 @@ def test_states_of_the_page_of_conversations(wanderer: Wanderer, rich: Rich) -> 
     wanderer.look("toast", ".toast")
     page.locator(".toast").get_by_role("button", name="Undo").click()
     expect(page.locator(".toast")).to_have_count(0)
-    wanderer.go(f"/conversations/?folder={rich[1]['folder']}")
+    wanderer.go(f"/conversations/?folder={rich.ids['folder']}")
     for name in ("Rename", "Delete"):
         wanderer.press(name, role="link")
         wanderer.asked(f"{name} the folder")
@@ -264,11 +262,11 @@ def test_states_of_the_owner_and_of_strangers(
 
 def test_the_drawer_and_dialogs_on_a_phone(
     server: Server,
-    rich: Rich,  # noqa: F811
+    rich: Visitor,  # noqa: F811
     open_page: Callable[..., Page],
     looker: Callable[[Page], Looker],  # noqa: F811
 ) -> None:
-    page = open_page(f"{server.url}/conversations/", state=rich[0], **PHONE)
+    page = open_page(f"{server.url}/conversations/", state=rich.state, **PHONE)
     wanderer = Wanderer(server.url, page, looker(page))
     page.get_by_role("button", name="Open menu").tap()
     wanderer.look("drawer", page.get_by_role("button", name="Close menu").first)

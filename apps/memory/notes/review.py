@@ -105,7 +105,7 @@ def review_accept(
 
 
 @transaction.atomic
-def note_approve(*, user_id: UUID, memory_id: UUID, change: Change) -> Memory:
+def note_approve(*, user_id: UUID, memory_id: UUID, change: Change = BY_USER) -> Memory:
     """Say yes to an untrusted note that never waited: it counts as reviewed, and its trust stays. One that is waiting is accepted.
 
     Raises NotFound for an unknown note and Conflict `nothing_to_approve` for one that carries no mark.
