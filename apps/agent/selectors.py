@@ -65,7 +65,7 @@ class UntrustedSource:
     """Others' words that reach the model by other ways than results of tools: any in a conversation, and in which of some."""
 
     conversation: Callable[[UUID, UUID], Collection[UUID]]
-    conversations: Callable[[UUID, Collection[UUID]], set[UUID]]
+    conversations: Callable[[UUID, list[UUID]], Collection[UUID]]
 
 
 untrusted_sources: Registry[UntrustedSource] = Registry()
@@ -80,12 +80,17 @@ def conversation_untrusted(*, user_id: UUID, conversation_id: UUID) -> bool:
 
 def conversations_untrusted(*, user_id: UUID, conversation_ids: Collection[UUID]) -> set[UUID]:
     """The same for several at once: those in which it did."""
+    ids, sources = list(conversation_ids), untrusted_sources.values()
+    found = {key for key in _read_untrusted(user_id, ids) if key is not None}
+    return found.union(*(source.conversations(user_id, ids) for source in sources))
+
+
+@prepared
+def _read_untrusted(user_id: UUID, conversation_ids: list[UUID]) -> QuerySet[ToolCall, UUID | None]:
     read = ToolCall.objects.owned_by(user_id).filter(
-        conversation_id__in=conversation_ids, untrusted=True
+        conversation_id__among=conversation_ids, untrusted=True
     )
-    found = {key for key in read.values_list("conversation_id", flat=True) if key is not None}
-    sources = untrusted_sources.values()
-    return found.union(*(source.conversations(user_id, conversation_ids) for source in sources))
+    return read.order_by().values_list("conversation_id", flat=True).distinct()
 
 
 @prepared

@@ -154,6 +154,8 @@ def test_a_schema_keeps_the_words_that_were_known() -> None:
         "required": ["city"],
     }
     assert with_words_of(known, known) == known
+    odd = {"type": "object", "properties": {"city": True, "more": {"type": "array", "items": False}}}
+    assert with_words_of(odd, known)["properties"]["city"] == {"type": "string"}
     given = {
         "type": "object",
         "description": EVIL,

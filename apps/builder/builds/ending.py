@@ -104,7 +104,7 @@ def build_end(*, build: Build, code: str, reason: str) -> None:
     state = State.CANCELLED if code == CANCELLED else State.FAILED
     if not _close(build, state, code=code, reason=reason):
         return
-    capability_fail(user_id=build.user_id, capability_id=build.capability_id, reason=reason_told(build))
+    capability_fail(user_id=build.user_id, capability_id=build.capability_id, reason=reason_shown(build))
     _announce(build, MessageType.ERROR, {"code": code, "text": build.reason})
 
 
@@ -171,7 +171,7 @@ def _read_others(build: Build) -> bool:
     return newest is not None and others_wrote(newest)
 
 
-def reason_told(build: Build) -> str:
+def reason_shown(build: Build) -> str:
     """Why it failed, as it may be said in a conversation: what the builder itself said stands on the page alone once others spoke."""
     return ITS_OWN_WORDS if build.error_code == GAVE_UP and others_spoke(build) else build.reason
 

@@ -55,22 +55,25 @@ def clean_output_schema(value: object) -> dict[str, Any]:
     return clean_schema(value, field="output_schema") if value else {}
 
 
-def with_words_of(known: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+def with_words_of(known: Any, schema: dict[str, Any]) -> dict[str, Any]:
     """Names, types and limits of `schema`, with the words (descriptions, titles, choices, defaults) of `known`, part by part: what
     that does not say is left out."""
     made: dict[str, Any] = {}
+    if not isinstance(known, dict):  # a part may be true or false, or not be there
+        known = {}
     for name, value in schema.items():
         if name in STRUCTURE:
             made[name] = value
         elif name == "properties" and isinstance(value, dict):
-            had = known.get("properties", {})
+            had = known.get("properties")
+            had = had if isinstance(had, dict) else {}
             made[name] = {
-                each: with_words_of(had.get(each, {}), part)
+                each: with_words_of(had.get(each), part)
                 for each, part in value.items()
                 if PROPERTY.fullmatch(each) and isinstance(part, dict)
             }
         elif name == "items" and isinstance(value, dict):
-            made[name] = with_words_of(known.get("items", {}), value)
+            made[name] = with_words_of(known.get("items"), value)
         elif name == "additionalProperties" and isinstance(value, bool):
             made[name] = value
         elif name in known:

@@ -171,10 +171,13 @@ def attached_turn(user_id: UUID, conversation_id: UUID) -> QuerySet[Turn, UUID]:
     return turns.values_list("pk", flat=True)[:1]
 
 
-def attached_in(user_id: UUID, conversation_ids: Collection[UUID]) -> set[UUID]:
+@prepared
+def attached_in(user_id: UUID, conversation_ids: list[UUID]) -> QuerySet[Turn, UUID]:
     """Those of the conversations that ever had one."""
-    turns = Turn.objects.owned_by(user_id).filter(conversation_id__in=conversation_ids, attached=True)
-    return set(turns.values_list("conversation_id", flat=True))
+    turns = Turn.objects.owned_by(user_id).filter(
+        conversation__pk__among=conversation_ids, attached=True
+    )
+    return turns.order_by().values_list("conversation_id", flat=True).distinct()
 
 
 class Snippet(NamedTuple):

@@ -3,7 +3,7 @@
 from uuid import UUID
 
 from apps.accounts.selectors import preferences_for
-from apps.builder.builds.ending import reason_told, stage_of
+from apps.builder.builds.ending import reason_shown, stage_of
 from apps.builder.builds.selectors import conversations_of
 from apps.builder.models import Build, Kind, State
 from apps.capabilities.catalog.selectors import secrets_missing
@@ -99,7 +99,7 @@ def turn_words(user_id: UUID, turn_id: UUID) -> str:
 def _words(build: Build, version: CapabilityVersion | None) -> tuple[str, bool]:
     """The text for the user, and whether the tool can be used now."""
     if version is None:
-        return FAILED.format(name=build.name, reason=reason_told(build).partition("\n")[0]), False
+        return FAILED.format(name=build.name, reason=reason_shown(build).partition("\n")[0]), False
     named = f" in version {version.number}" if version.number > 1 else ""
     current = version.capability.current
     beside = BESIDE.format(number=current.number) if current and current.number < version.number else ""

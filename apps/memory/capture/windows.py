@@ -240,9 +240,15 @@ def conversation_tainted(user_id: UUID, conversation_id: UUID) -> bool:
 
 def conversations_tainted(user_id: UUID, conversation_ids: Collection[UUID]) -> set[UUID]:
     """The same for several at once: those in which they were."""
-    rows = CaptureWindow.objects.for_user(user_id).filter(tainted=True)
-    found = rows.filter(conversation_id__in=conversation_ids).values_list("conversation_id", flat=True)
-    return {key for key in found if key is not None}
+    return set(_tainted_among(user_id, list(conversation_ids)))
+
+
+@prepared
+def _tainted_among(user_id: UUID, conversation_ids: list[UUID]) -> QuerySet[CaptureWindow, UUID]:
+    rows = CaptureWindow.objects.for_user(user_id).filter(
+        conversation_id__among=conversation_ids, tainted=True
+    )
+    return rows.order_by().values_list("conversation_id", flat=True).distinct()
 
 
 @prepared
