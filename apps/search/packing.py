@@ -1,6 +1,7 @@
 """A context block: as much of what was found as fits a budget of tokens, in lines that a model can read."""
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, tzinfo
 from uuid import UUID
 
 from apps.core.text import estimate_tokens, split_sentences
@@ -23,9 +24,14 @@ def candidates_for(budget_tokens: int) -> int:
 
 
 def pack(
-    question: str, hits: Sequence[Hit], budget_tokens: int, *, remarks: Mapping[UUID, str] | None = None
+    question: str,
+    hits: Sequence[Hit],
+    budget_tokens: int,
+    *,
+    remarks: Mapping[UUID, str] | None = None,
+    zone: tzinfo = UTC,
 ) -> Packed:
-    """The best hits as lines under headings of days, oldest first, at most `budget_tokens` estimated tokens.
+    """The best hits as lines under headings of days in `zone`, oldest first, at most `budget_tokens` estimated tokens.
 
     `items` keep the order of relevance and name exactly the hits whose text stands in the block. `remarks` are
     what a reader has to know of some documents: each stands in front of its document's words.
@@ -41,7 +47,7 @@ def pack(
         remark = (remarks or {}).get(hit.source_id)
         begin = (f"{hit.speaker}: " if hit.speaker else "- ") + (f"[{remark}] " if remark else "")
         line = begin + " ".join(shorten(hit.text, wanted, limit).split())
-        heading = hit.happened_at.strftime("%Y-%m-%d")
+        heading = hit.happened_at.astimezone(zone).strftime("%Y-%m-%d")
         if hit.source is not Source.CONVERSATION:
             heading += f" {hit.source.value}"
         cost = estimate_tokens(line) + 1 + (0 if heading in headings else estimate_tokens(heading) + 1)

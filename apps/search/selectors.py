@@ -14,7 +14,7 @@ from django.db.models import Count, Q
 from django.utils import timezone
 from numpy.typing import NDArray
 
-from apps.accounts.selectors import user_language
+from apps.accounts.selectors import user_language, user_time_zone
 from apps.core.metrics.base import histogram
 from apps.core.traces import traced
 from apps.search.backends import Row, Space, Stem, backend
@@ -80,7 +80,8 @@ def context(
     `remarks` gives, for the hits that come into question, what a reader has to know of a document (by source id).
     """
     hits = search(user_id, query, top_k=candidates_for(budget_tokens), scope=scope, threshold=threshold)
-    return pack(query, hits, budget_tokens, remarks=remarks(hits) if remarks and hits else None)
+    found = remarks(hits) if remarks and hits else None
+    return pack(query, hits, budget_tokens, remarks=found, zone=user_time_zone(user_id))
 
 
 def similar(

@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, tzinfo
 from enum import StrEnum
 from typing import Any
 from uuid import UUID
@@ -15,6 +16,7 @@ from uuid import UUID
 from django.db.models import QuerySet
 from django.db.models.functions import Length
 
+from apps.accounts.selectors import user_time_zone
 from apps.agent.models import ToolCall
 from apps.agent.tools.results import UNTRUSTED
 from apps.chat.attachments.blocks import tokens_of
@@ -52,9 +54,13 @@ class CompactedTurn:
     """A turn that is to be summed up: its messages in force with text, and its tool calls in order."""
 
     turn_id: UUID
+    zone: tzinfo = UTC  # the user's: a reader sees no other
     messages: list[Message] = field(default_factory=list)
     calls: list[ToolCall] = field(default_factory=list)
     files: list[Attachment] = field(default_factory=list)  # beside the user's message
+
+    def time_of(self, message: Message) -> str:
+        return f"{message.created_at.astimezone(self.zone):%Y-%m-%d %H:%M}"
 
     def said(self, role: Role) -> str:
         """The text of one role."""
@@ -71,8 +77,7 @@ def turn_text(turn: CompactedTurn, *, message_chars: int = MESSAGE_CHARS) -> str
         if message.text:
             speaker = "user" if message.role == Role.USER else "Izzy"
             body = shortened(_TAG.sub("", message.text), message_chars)
-            at = f"{message.created_at:%Y-%m-%d %H:%M}"
-            lines.append(f'<message from="{speaker}" at="{at}">\n{body}\n</message>')
+            lines.append(f'<message from="{speaker}" at="{turn.time_of(message)}">\n{body}\n</message>')
             if message.role == Role.USER:
                 lines += [
                     f"(Attached: {json.dumps(_TAG.sub('', each.name), ensure_ascii=False)}, id {each.pk})"
@@ -127,7 +132,7 @@ def extract(earlier: str, turns: Sequence[CompactedTurn], *, tokens: int) -> str
 def _line(turn: CompactedTurn, said_chars: int, answer_chars: int) -> str:
     said = _first(turn.said(Role.USER), said_chars)
     dated = turn.messages and said_chars >= DATED
-    when = f"{turn.messages[0].created_at:%Y-%m-%d %H:%M} " if dated else ""
+    when = f"{turn.time_of(turn.messages[0])} " if dated else ""
     answer = _first(turn.said(Role.ASSISTANT), answer_chars) if answer_chars else ""
     return f"- {when}The user: “{said}”" + (f" Izzy: “{answer}”" if answer else "")
 
@@ -326,13 +331,12 @@ def compact_job_until(
 
 
 def _turns(conversation: Conversation, since: int, until: int) -> list[CompactedTurn]:
-    found: dict[UUID, CompactedTurn] = {}
+    zone, found = user_time_zone(conversation.user_id), dict[UUID, CompactedTurn]()
     rows = messages_in_force(conversation.id).filter(position__gt=since, position__lte=until)
     for message in rows.exclude(turn=None).defer("blocks"):
         if message.turn_id is not None:
-            found.setdefault(message.turn_id, CompactedTurn(turn_id=message.turn_id)).messages.append(
-                message
-            )
+            turn = found.setdefault(message.turn_id, CompactedTurn(turn_id=message.turn_id, zone=zone))
+            turn.messages.append(message)
     opening = rows.filter(turn__attached=True, role=Role.USER, kind=MessageKind.TEXT)
     for key, files in attachments_by_message(conversation.user_id, opening).items():
         turn_id = next(each.turn_id for each in opening if each.pk == key)

@@ -1,5 +1,6 @@
 """Memory files and recent notes as MCP resources, and the context block as a prompt. Synchronous, for the database pool."""
 
+from datetime import tzinfo
 from urllib.parse import quote, unquote
 from uuid import UUID
 
@@ -15,6 +16,7 @@ from mcp.types import (
     TextResourceContents,
 )
 
+from apps.accounts.selectors import user_time_zone
 from apps.agent.tools.results import UNTRUSTED
 from apps.core.errors import REFUSALS, NotFound
 from apps.core.ids import parse_id
@@ -78,8 +80,9 @@ def resources_page(user_id: UUID, after: str) -> tuple[list[Resource], str]:
 def resource_read(user_id: UUID, uri: str) -> list[TextResourceContents]:
     """Raises NotFound."""
     if uri == RECENT:
-        notes = _recent_notes(user_id)
-        return [_contents(uri, "\n".join(map(_line, notes)) or "There are no notes yet.", MARKDOWN)]
+        zone = user_time_zone(user_id)
+        lines = [_line(note, zone) for note in _recent_notes(user_id)]
+        return [_contents(uri, "\n".join(lines) or "There are no notes yet.", MARKDOWN)]
     if uri.startswith(NOTES):
         note = memory_get(user_id, parse_id(uri.removeprefix(NOTES)))
         if note.status != Status.ACTIVE:
@@ -151,9 +154,9 @@ def _file(file: MemoryFile) -> Resource:
     )
 
 
-def _line(note: Memory) -> str:
+def _line(note: Memory, zone: tzinfo) -> str:
     mark = " (from an untrusted source)" if note.trust == Trust.UNTRUSTED else ""
-    return f"- {' '.join(note.content.split())}{mark} ({note.note_id}, {note.updated_at:%Y-%m-%d})"
+    return f"- {' '.join(note.content.split())}{mark} ({note.note_id}, {note.updated_at.astimezone(zone):%Y-%m-%d})"
 
 
 def _marked(text: str, trust: str) -> str:

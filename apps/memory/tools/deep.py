@@ -13,6 +13,7 @@ from uuid import UUID
 
 from django.utils import timezone
 
+from apps.accounts.selectors import user_time_zone
 from apps.agent.model.client import ModelError, ModelResponse, current_endpoint, model_for
 from apps.agent.tools.base import ToolContext, ToolOutput
 from apps.core.db.pool import in_db
@@ -176,9 +177,10 @@ async def _expanded(context: ToolContext, query: str) -> list[list[str]]:
 
 async def _summary(context: ToolContext, query: str, notes: Sequence[Memory]) -> str:
     """A short text about the question, made of the notes alone; "" where there is none."""
+    zone = await in_db(user_time_zone, context.user_id)
     lines = [f"Question: {query[:QUERY_CHARS]}", "", "Fragments:"]
     for note in notes:
-        marks = f"{note.tier}, {note.updated_at:%Y-%m-%d}"
+        marks = f"{note.tier}, {note.updated_at.astimezone(zone):%Y-%m-%d}"
         marks += ", untrusted source" if note.trust == Trust.UNTRUSTED else ""
         tags = f" (tags: {', '.join(note.tags)})" if note.tags else ""
         lines.append(f"- [{marks}] {' '.join(note.content.split())[:FRAGMENT_CHARS]}{tags}")

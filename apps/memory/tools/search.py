@@ -7,6 +7,7 @@ from functools import partial
 from typing import Annotated, Any
 from uuid import UUID
 
+from apps.accounts.selectors import user_time_zone
 from apps.agent.tools.base import Tier, ToolContext, ToolOutput, tool
 from apps.core.errors import NotFound
 from apps.core.http.shapes import clean_time
@@ -126,7 +127,8 @@ def memory_search(context: ToolContext, arguments: Search) -> ToolOutput:
 
 def _notes_found(user_id: UUID, query: str, asked: Search) -> list[dict[str, Any]]:
     """The best notes for a query, with the text they had at the time that is asked about."""
-    as_of = clean_time(asked.as_of, field="as_of") if asked.as_of else None
+    zone = user_time_zone(user_id)
+    as_of = clean_time(asked.as_of, field="as_of", zone=zone) if asked.as_of else None
     wanted = NoteFilter(category=clean_category(asked.category))
     found = notes_search(
         user_id, query, wanted=wanted, top_k=asked.top_k, scope=replace(NOTES, as_of=as_of)
