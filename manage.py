@@ -26,10 +26,16 @@ def main() -> None:
     try:
         gc.disable()
         Loaded(sys.argv).execute()
+        sys.stdout.flush()
     except ImproperlyConfigured as error:
         if "--traceback" in sys.argv:
             raise
         sys.exit(f"Izzy's settings: {error}")
+    except (
+        BrokenPipeError
+    ):  # whoever read the output has enough; Python would flush once more and complain
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
     except DatabaseError as error:
         from apps.core.db.troubles import explain
 

@@ -24,7 +24,9 @@ from tests.waiting import PATIENCE
 SECRET = "hunter2hunter2"
 
 
-def manage(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def manage(
+    folder: Path, *arguments: str, output: int = subprocess.PIPE, **environment: str
+) -> subprocess.CompletedProcess[str]:
     """`manage.py` as an operator runs it, with a data directory of its own."""
     return subprocess.run(
         [sys.executable, "manage.py", *arguments],
@@ -32,7 +34,8 @@ def manage(folder: Path, *arguments: str, **environment: str) -> subprocess.Comp
         env=os.environ
         | {"DJANGO_SETTINGS_MODULE": "izzysite.settings", "IZZY_DATA_DIR": str(folder), "COLUMNS": "300"}
         | environment,
-        capture_output=True,
+        stdout=output,
+        stderr=subprocess.PIPE,
         text=True,
         check=False,
         timeout=PATIENCE,
@@ -45,6 +48,15 @@ def told(done: subprocess.CompletedProcess[str], *parts: str) -> None:
     assert "Traceback" not in said
     for part in parts:
         assert part in said
+
+
+def test_whoever_reads_the_beginning_alone_sees_no_error(tmp_path: Path) -> None:
+    """As `| head` does."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = manage(tmp_path, "help", output=writer)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (1, "")
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,8 @@ class Command(BaseCommand):
                 self._write(options["file"], parts)
             except IzzyError as error:
                 raise CommandError(error.message) from error
+            except BrokenPipeError:
+                raise
             except OSError as error:
                 raise CommandError(f"{options['file']} cannot be written: {error.strerror}") from error
 
