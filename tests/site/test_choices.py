@@ -1,15 +1,18 @@
 """The database itself holds columns of few values (tiers, kinds, states, directions, types) to those values."""
 
+from collections.abc import Iterator
+
 import pytest
 from django.apps import apps
 from django.db import IntegrityError, models, transaction
 
-from apps.accounts.models import User
 from apps.core.ids import uuid7
 from apps.core.models import IntegrityRun
 from apps.memory.models import CaptureWindow
 from apps.search.models import EmbeddingSpace
+from tests.conftest import make_user
 from tests.site.belongings import make_belongings
+from tests.site.conftest import Standing
 
 pytestmark = pytest.mark.django_db
 
@@ -32,12 +35,15 @@ OPEN = {"chat.TurnEvent.type"}
 """The log takes whatever events there are."""
 
 
-@pytest.fixture(autouse=True)
-def rows(alice: User) -> None:
-    make_belongings(alice)
-    CaptureWindow.objects.create(user=alice, conversation_id=uuid7())
-    IntegrityRun.objects.create()
-    EmbeddingSpace.objects.create(name="another", dimension=2, noise=0, match=1, role="side")
+@pytest.fixture(scope="module", autouse=True)
+def rows(standing: Standing) -> Iterator[None]:
+    with standing():
+        alice = make_user("alice")
+        make_belongings(alice)
+        CaptureWindow.objects.create(user=alice, conversation_id=uuid7())
+        IntegrityRun.objects.create()
+        EmbeddingSpace.objects.create(name="another", dimension=2, noise=0, match=1, role="side")
+        yield
 
 
 @pytest.mark.parametrize(("model", "field"), CHOSEN, ids=lambda part: getattr(part, "name", None))

@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator, FormatChecker
 from apps.accounts.models import User
 from apps.agent.models import ToolCall
 from apps.chat.models import Message
-from tests.site.belongings import TOOL, Belongings, make_belongings
+from tests.site.belongings import TOOL, Belongings
 from tests.site.routes import Route, all_routes, groups
 from tests.site.test_two_users import parameters
 
@@ -136,20 +136,19 @@ def check_answer(path: str, method: str, status: int, answer: Any) -> None:
 
 
 @pytest.fixture
-def hers(alice: User) -> Belongings:
+def hers(hers: Belongings) -> Belongings:
     """Something of every kind; in the conversation also an answer that ran a tool."""
-    made = make_belongings(alice)
-    ToolCall.objects.for_user(alice).filter(pk=made.tool_call).update(tier="server")
+    ToolCall.objects.for_user(hers.owner).filter(pk=hers.tool_call).update(tier="server")
     Message.objects.create(
-        user=alice,
-        conversation_id=made.conversation,
-        turn_id=made.turn,
+        user=hers.owner,
+        conversation_id=hers.conversation,
+        turn_id=hers.turn,
         position=1_000,
         role="assistant",
         text="Which one?",
         round=1,
     )
-    return made
+    return hers
 
 
 @pytest.mark.parametrize("routes", groups(readable()))

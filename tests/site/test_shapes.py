@@ -10,7 +10,7 @@ from django.urls import resolve
 from apps.accounts.models import User
 from apps.core.http.rest import Operation
 from apps.core.http.shapes import OpenInput, Page, Query, Shape
-from tests.site.belongings import Belongings, make_belongings
+from tests.site.belongings import Belongings
 from tests.site.routes import Route, all_routes, groups
 from tests.site.test_bad_input import described, undone, url_of
 from tests.site.test_described import problems
@@ -32,11 +32,6 @@ NO_JSON = {
     "GET /api/v1/attachments/{attachment_id}/content/",
 }
 """A stream of `BuilderMessageOutput`, an archive, what is taken out, and files."""
-
-
-@pytest.fixture
-def hers(alice: User) -> Belongings:
-    return make_belongings(alice)
 
 
 def template(route: Route) -> str:
