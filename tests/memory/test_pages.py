@@ -13,6 +13,7 @@ from apps.memory.models import Memory
 from apps.memory.notes.changes import cycle_advance, memory_archive, memory_delete, memory_update
 from apps.memory.notes.fields import MAX_CONTENT_CHARS
 from apps.memory.notes.selectors import memory_get, note_history
+from apps.memory.pages.forms import SORTING
 from tests.memory.conftest import MakeNote, found
 
 SignIn = Callable[[User], Client]
@@ -280,6 +281,27 @@ def test_a_text_of_several_lines_is_edited_whatever_its_line_breaks(
         }
         assert browser.post(url(page, made), entered, headers=HTMX).status_code < 400
         assert memory_get(alice.pk, made.pk).content == f"Garage code.\n{becomes} door."
+
+
+@pytest.mark.parametrize("page", ["edit", "save"])
+def test_what_sorts_a_note_and_was_left_as_shown_does_not_undo_what_others_changed(
+    alice: User, browser: Client, note: MakeNote, page: str
+) -> None:
+    made = note(alice, "Likes tea.", tags=["food"], category="drinks", importance=3)
+    form = browser.get(url("edit", made), headers=HTMX).content.decode()
+    shown = dict(re.findall(rf'name="initial-({made.pk}-[a-z]+)" value="([^"]*)"', form))
+    assert {name.removeprefix(f"{made.pk}-") for name in shown} >= {*SORTING, "content"}
+    memory_update(user_id=alice.pk, memory_id=made.pk, tags=["food", "hot"], category="", importance=5)
+    entered = {f"initial-{name}": value for name, value in shown.items()} | shown
+    entered[f"{made.pk}-kind"] = "preference"
+    assert browser.post(url(page, made), entered, headers=HTMX).status_code < 400
+    now = memory_get(alice.pk, made.pk)
+    assert (now.kind, now.tags, now.category, now.importance) == (
+        "preference",
+        ["food", "hot"],
+        "",
+        5,
+    )
 
 
 def test_line_breaks_count_once_towards_the_longest_text(

@@ -100,6 +100,9 @@ OCCASIONS_MADE = {
 }
 
 
+SORTING = ("kind", "importance", "tier", "tags", "category")
+
+
 class NoteForm(EditForm):
     """A note's text and what sorts it; `tags` are separated by commas, `occasions` stand in a line each."""
 
@@ -148,6 +151,8 @@ class NoteForm(EditForm):
         values |= {"tags": ", ".join(note.tags), "occasions": "\n".join(note.occasions)}
         form = cls(entered, initial=values, prefix=str(note.pk)).of_text(note.content)
         form.fields["content"].widget.attrs["autofocus"] = True
+        for name in SORTING:
+            form.fields[name].show_hidden_initial = True
         form.fields[
             "occasions"
         ].help_text = f"{OCCASIONS_HELP} {OCCASIONS_MADE[OccasionsBy(note.occasions_by)]}"
@@ -160,11 +165,11 @@ class NoteForm(EditForm):
         return form
 
     def changes(self) -> dict[str, Any]:
-        """Entered values; a field left out of the request changes nothing."""
+        """Entered values; a field that is left out of the request, or as it was shown, changes nothing."""
         given: dict[str, Any] = {
             name: value
             for name, value in self.cleaned_data.items()
-            if self.add_prefix(name) in self.data
+            if self.add_prefix(name) in self.data and not self._as_shown(name)
         }
         if "tags" in given:
             given["tags"] = listed(given["tags"])
@@ -179,6 +184,11 @@ class NoteForm(EditForm):
             if not given.get(name):
                 given.pop(name, None)
         return given
+
+    def _as_shown(self, name: str) -> bool:
+        """Whether it is one of SORTING that came back as the form showed it: others may have changed it meanwhile."""
+        shown = self.data.get(self.add_initial_prefix(name))
+        return name in SORTING and shown == self.data[self.add_prefix(name)]
 
 
 MINUTES = "%Y-%m-%dT%H:%M"
