@@ -19,7 +19,7 @@ from unfold.widgets import UnfoldAdminTextInputWidget
 from apps.core.admin import OneByOneAdmin, ReadOnlyAdmin
 from apps.core.db.writing import users_of
 from apps.core.errors import IzzyError
-from apps.core.http.forms import LinesField
+from apps.core.http.forms import LinesField, in_list, listed
 from apps.core.text import truncated
 
 from .capture.windows import windows_retry
@@ -54,6 +54,7 @@ EDITABLE = (
     *("content", "tier", "kind", "importance", "tags", "category", "occasions"),
     *("valid_from", "valid_to"),
 )
+BETWEEN_COMMAS = "Between commas; what has a comma in it, in quotes."
 _EXCERPT_CHARS = 100
 
 
@@ -61,27 +62,24 @@ class WordsField(forms.CharField):
     """A list of words or phrases, between commas; a list in JSON is taken as well."""
 
     def prepare_value(self, value: Any) -> Any:
-        return ", ".join(map(str, value)) if isinstance(value, list) else value
+        return in_list(map(str, value)) if isinstance(value, list) else value
 
     def clean(self, value: Any) -> Any:
         text = super().clean(value)
         if text.startswith("["):
             with suppress(ValueError):
                 return json.loads(text)
-        return [word for word in (part.strip() for part in text.split(",")) if word]
+        return listed(text)
 
     def has_changed(self, initial: Any, data: Any) -> bool:
-        """One that is left as it was shown is what it was: a word may have a comma in it."""
-        return bool(self.clean(self.prepare_value(initial or [])) != self.clean(data))
+        return bool(self.clean(data) != (initial or []))
 
 
 class MemoryAdminForm(forms.ModelForm):  # type: ignore[type-arg]  # generic for the type checker alone
     """Checks what the service will check."""
 
-    tags = WordsField(required=False, widget=UnfoldAdminTextInputWidget, help_text="Between commas.")
-    occasions = WordsField(
-        required=False, widget=UnfoldAdminTextInputWidget, help_text="Between commas."
-    )
+    tags = WordsField(required=False, widget=UnfoldAdminTextInputWidget, help_text=BETWEEN_COMMAS)
+    occasions = WordsField(required=False, widget=UnfoldAdminTextInputWidget, help_text=BETWEEN_COMMAS)
 
     class Meta:
         field_classes: ClassVar = {"content": LinesField}

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
 from apps.core.errors import InvalidInput, TooLarge
+from apps.core.http.forms import in_list, listed
 from apps.core.text import NOT_BLANK, chunk_text, clean_text, estimate_tokens, split_sentences
 
 ENGLISH = Path(__file__).parents[2] / "README.md"
@@ -114,3 +115,23 @@ def test_what_is_blank_is_what_its_description_says() -> None:
     for sign in map(chr, range(1, 0x3100)):
         assert bool(re.search(ecmascript, sign)) == bool(sign.strip()), ascii(sign)
         assert bool(re.search(NOT_BLANK, sign)) == bool(sign.strip()), ascii(sign)
+
+
+@given(st.lists(st.text(alphabet='ab, "', min_size=1, max_size=8).map(str.strip).filter(bool)))
+def test_a_list_in_a_field_is_read_as_it_was_written(words: list[str]) -> None:
+    assert listed(in_list(words)) == words
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("food, health", ["food", "health"]),
+        (" , a,,b ,", ["a", "b"]),
+        ('"Paris, Texas", trip', ["Paris, Texas", "trip"]),
+        ('a 5" pipe, "so" called', ['a 5" pipe', '"so" called']),
+        ('"begun, never ended', ['"begun', "never ended"]),
+        ("", []),
+    ],
+)
+def test_what_people_write_into_such_a_field(text: str, words: list[str]) -> None:
+    assert listed(text) == words

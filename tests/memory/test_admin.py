@@ -98,7 +98,7 @@ def test_others_words_stay_theirs_where_the_admin_changes_only_the_importance(
     assert (now.importance, now.content, now.trust) == (5, made.content, Trust.UNTRUSTED)
 
 
-def test_words_with_a_comma_stay_as_they_are_where_the_admin_leaves_them_alone(
+def test_words_with_a_comma_stand_in_quotes_in_the_admin_too(
     browser: Client, alice: User, note: MakeNote
 ) -> None:
     made = note(alice, tags=["Paris, Texas"], occasions=["planning a hike, or a tour"])
@@ -108,10 +108,11 @@ def test_words_with_a_comma_stay_as_they_are_where_the_admin_leaves_them_alone(
         "tier": "long_term",
         "kind": "general",
         "importance": "5",
-        "tags": "Paris, Texas",
-        "occasions": "planning a hike, or a tour",
+        "tags": '"Paris, Texas"',
+        "occasions": '"planning a hike, or a tour"',
     }
     page = reverse("admin:memory_memory_change", args=[made.pk])
+    assert 'value="&quot;Paris, Texas&quot;"' in browser.get(page).content.decode()
     assert browser.post(page, form).status_code == 302
     now = memory_get(alice.pk, made.pk)
     assert (now.importance, now.tags, now.occasions) == (5, made.tags, made.occasions)

@@ -27,7 +27,7 @@ from apps.capabilities.models import MAX_DESCRIPTION_CHARS
 from apps.capabilities.sandbox.requirements import parse_requirements
 from apps.core.errors import InvalidInput
 from apps.core.http.drf import parse_json
-from apps.core.http.forms import PlainForm, listed
+from apps.core.http.forms import PlainForm, in_list, listed
 
 STARTER = '''def run(args: dict) -> str:
     """Say hello. What stands here is what Izzy reads when it needs to know more."""
@@ -170,7 +170,7 @@ class EditorForm(PlainForm):
         initial = {
             "name": name,
             "description": draft.description,
-            "tags": ", ".join(draft.tags),
+            "tags": in_list(draft.tags),
             "main": draft.main,
             "requirements": draft.requirements,
             "input_schema": _pretty(draft.input_schema),

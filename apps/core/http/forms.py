@@ -1,6 +1,7 @@
 """The base of all forms of pages. Services decide what is accepted; a form asks for it, and says what was refused."""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
 from django import forms
@@ -55,9 +56,24 @@ class PlainForm(forms.Form):
         self.add_error(field if field in self.fields else None, error.message)
 
 
+_LISTED = re.compile(r'(?:^|,)\s*(?:"((?:[^"]|"")*)"\s*(?=,|$)|([^,]*))')
+
+
 def listed(text: str) -> list[str]:
-    """The words between the commas of a field."""
-    return [word.strip() for word in text.split(",") if word.strip()]
+    """The words between the commas of a field; one with a comma in it stands in quotes, as in a CSV file."""
+    words = (
+        match[1].replace('""', '"') if match[1] is not None else match[2]
+        for match in _LISTED.finditer(text)
+    )
+    return [word.strip() for word in words if word.strip()]
+
+
+def in_list(words: Iterable[str]) -> str:
+    """The text of a field that `listed` reads as these words."""
+    return ", ".join(
+        '"{}"'.format(word.replace('"', '""')) if "," in word or word.startswith('"') else word
+        for word in words
+    )
 
 
 class LinesField(forms.CharField):

@@ -9,7 +9,7 @@ from django.http import QueryDict
 from django.utils import timezone
 
 from apps.core.addressing import addressed
-from apps.core.http.forms import LinesField, PlainForm, listed
+from apps.core.http.forms import LinesField, PlainForm, in_list, listed
 from apps.core.text import plain_breaks, truncated
 from apps.memory.files.texts import MAX_FILE_CHARS, ROOT, clean_file_text, clean_path
 from apps.memory.models import (
@@ -148,7 +148,7 @@ class NoteForm(EditForm):
     def of(cls, note: Memory, entered: QueryDict | None = None) -> "NoteForm":
         """The form filled with a note, or with what was entered of it."""
         values: dict[str, Any] = {name: getattr(note, name, None) for name in cls.base_fields}
-        values |= {"tags": ", ".join(note.tags), "occasions": "\n".join(note.occasions)}
+        values |= {"tags": in_list(note.tags), "occasions": "\n".join(note.occasions)}
         form = cls(entered, initial=values, prefix=str(note.pk)).of_text(note.content)
         form.fields["content"].widget.attrs["autofocus"] = True
         for name in SORTING:
@@ -173,8 +173,6 @@ class NoteForm(EditForm):
         }
         if "tags" in given:
             given["tags"] = listed(given["tags"])
-            if given["tags"] == listed(self.initial.get("tags", "")):
-                del given["tags"]  # left as it was shown: a tag may have a comma in it
         occasions = _lines(given.pop("occasions", ""))
         if given.pop("occasions_anew", False):
             given["occasions"] = None
