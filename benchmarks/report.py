@@ -33,9 +33,9 @@ def timed(call: Callable[[], T]) -> tuple[T, float]:
     return result, (time.perf_counter() - began) * 1000
 
 
-def measure(function: Callable[[int], object], rounds: int = ROUNDS) -> Timing:
-    """Call `function(0)`, `function(1)`, … and time each call."""
-    return Timing.of([timed(partial(function, number))[1] for number in range(rounds)])
+def measure(function: Callable[[int], object], rounds: int = 0) -> Timing:
+    """Call `function(0)`, `function(1)`, … and time each call; ROUNDS of them unless told."""
+    return Timing.of([timed(partial(function, number))[1] for number in range(rounds or ROUNDS)])
 
 
 @dataclass
