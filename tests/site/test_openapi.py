@@ -84,6 +84,19 @@ def zipped(_: Any, value: Any) -> bytes:
     return value if isinstance(value, bytes) else str(value).encode("utf-8", "replace")
 
 
+_loaded: list[Any] = []
+
+
+def described(headers: dict[str, str]) -> Any:
+    """The description, the same one for all tests of a process: what was made from it for one of them serves the next."""
+    if not _loaded:
+        config, application = SchemathesisConfig.from_dict(CONFIG), get_wsgi_application()
+        _loaded.append(
+            schemathesis.openapi.from_wsgi("/api/schema/", application, config=config, headers=headers)
+        )
+    return _loaded[0]
+
+
 class Asker:
     """Sends what is made from the description, with a token and its owner's ids, and keeps what was answered otherwise than
     described."""
@@ -172,11 +185,7 @@ def test_requests_made_from_the_description_are_taken_as_it_says(
     alice: User, token: str, group: int, mode: GenerationMode
 ) -> None:
     asker = Asker(token, parameters(make_belongings(alice)))
-    config = SchemathesisConfig.from_dict(CONFIG)
-    application = get_wsgi_application()
-    loaded = schemathesis.openapi.from_wsgi(
-        "/api/schema/", application, config=config, headers=asker.headers
-    )
+    loaded = described(asker.headers)
 
     def send(case: Any) -> None:
         with transaction.atomic():  # the next one finds everything as it was
@@ -193,10 +202,7 @@ def test_ids_of_another_user_are_those_of_nothing(alice: User, bob: User, token:
     """An address that takes the id of a row answers 404, with a body that it would take."""
     hers = parameters(make_belongings(alice))
     asker = Asker(token_create(user=bob, name="test", scopes=[str(Scope.WRITE)])[1], hers)
-    config = SchemathesisConfig.from_dict(CONFIG)
-    loaded = schemathesis.openapi.from_wsgi(
-        "/api/schema/", get_wsgi_application(), config=config, headers=asker.headers
-    )
+    loaded = described(asker.headers)
     answers: dict[str, set[int]] = {}
     for operation in chain(operations(loaded, live=False), operations(loaded, live=True)):
         if {parameter.name for parameter in operation.path_parameters} - NO_IDS:
