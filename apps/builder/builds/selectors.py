@@ -23,6 +23,7 @@ from apps.builder.models import (
 )
 from apps.capabilities.catalog.selectors import secrets_missing
 from apps.capabilities.models import CapabilityVersion
+from apps.core.db.prepared import prepared
 from apps.core.errors import NotFound
 from apps.core.ids import parse_id
 
@@ -171,7 +172,12 @@ def builds_in(user_id: UUID, conversation_id: UUID) -> list[dict[str, str | None
 
 def builds_waiting() -> bool:
     """Whether there are builds that nobody runs."""
-    return Build.objects.unscoped().filter(Build.lease_free()).exists()
+    return bool(_waiting())
+
+
+@prepared
+def _waiting() -> QuerySet[Build, UUID]:
+    return Build.objects.unscoped().filter(Build.lease_free()).values_list("pk", flat=True)[:1]
 
 
 def builds_queued() -> QuerySet[Build]:

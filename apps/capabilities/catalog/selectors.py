@@ -113,22 +113,26 @@ def versions_waiting(user_id: UUID, rows: Iterable[Capability]) -> dict[UUID, Ca
 def versions_unproven() -> list[CapabilityVersion]:
     """Of all users: versions whose examples can be run now, the oldest approval first. They are the current or the newest
     of an active capability, the user has allowed what they ask for, their secrets are stored, and nobody tests them."""
-    rows = CapabilityVersion.objects.unscoped().filter(
-        CapabilityVersion.lease_free(),
-        origin=Origin.BUILDER,
-        approved_at__isnull=False,
-        capability__status=Status.ACTIVE,
-    )
-    found = rows.select_related("capability__current").order_by("approved_at")
     return [
         version
-        for version in found
+        for version in _untested()
         if version.is_unproven
         and (
             version.pk == version.capability.current_id or version_waiting(version.capability) == version
         )
         and not secrets_missing(version.user_id, version.secrets)
     ]
+
+
+@prepared
+def _untested() -> QuerySet[CapabilityVersion]:
+    rows = CapabilityVersion.objects.unscoped().filter(
+        CapabilityVersion.lease_free(),
+        origin=Origin.BUILDER,
+        approved_at__isnull=False,
+        capability__status=Status.ACTIVE,
+    )
+    return rows.select_related("capability__current").order_by("approved_at")
 
 
 def version_get(capability: Capability, number: int) -> CapabilityVersion:

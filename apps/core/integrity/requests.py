@@ -5,12 +5,14 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from typing import Any
 
 from django.db import DatabaseError, connection, transaction
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from apps.core.db.prepared import prepared
 from apps.core.db.troubles import explain
 from apps.core.jobs.worker import Background
 from apps.core.models import IntegrityRun
@@ -58,8 +60,12 @@ def integrity_runs_work() -> None:
 
 
 def _lost() -> QuerySet[IntegrityRun]:
+    return IntegrityRun.objects.filter(_is_lost())
+
+
+def _is_lost() -> Q:
     silent = Q(beat_at=None) | Q(beat_at__lt=Now() - SILENT) | Q(beat_at__gt=Now() + SILENT)
-    return IntegrityRun.objects.filter(silent, state=State.RUNNING)
+    return silent & Q(state=State.RUNNING)
 
 
 @contextmanager
@@ -118,5 +124,11 @@ worker = Background("integrity", integrity_runs_work)
 
 def sweep() -> None:
     """The worker's sweep: starts where a check waits, or was left under way."""
-    if IntegrityRun.objects.filter(state=State.WAITING).exists() or _lost().exists():
+    if _to_do():
         worker.start()
+
+
+@prepared
+def _to_do() -> QuerySet[IntegrityRun, Any]:
+    rows = IntegrityRun.objects.filter(Q(state=State.WAITING) | _is_lost())
+    return rows.values_list("pk", flat=True)[:1]

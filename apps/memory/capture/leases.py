@@ -10,12 +10,13 @@ from decimal import Decimal
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Min
+from django.db.models import Min, QuerySet
 from django.utils import timezone
 
 from apps.accounts.selectors import preferences_for
 from apps.agent.model.client import Usage
 from apps.core.db.pool import in_db
+from apps.core.db.prepared import prepared
 from apps.core.db.writing import writing_for
 from apps.core.jobs.leases import LeaseLost
 from apps.memory.models import CaptureLease, CaptureWindow, GateVerdict, WindowState
@@ -61,14 +62,24 @@ class LeasedWindow:
     tainted: bool  # others' words were read in the conversation, or stand in a note that the extractor is shown
 
 
+MOST_USERS = 10_000
+
+
 def users_due(now: datetime, *, any_time: bool = False, limit: int = 100) -> list[UUID]:
     """Users with a window that may be read and nobody to read it, those first who have waited longest."""
-    waiting = CaptureWindow.objects.unscoped().filter(state=WindowState.WAITING)
-    if not any_time:
-        waiting = waiting.filter(due_at__lte=now)
+    return (list(_waiting()) if any_time else _due(now))[:limit]
+
+
+@prepared
+def _due(now: datetime) -> QuerySet[CaptureWindow, UUID]:
+    return _waiting(due_at__lte=now)
+
+
+def _waiting(**when: datetime) -> QuerySet[CaptureWindow, UUID]:
     held = CaptureLease.objects.exclude(CaptureLease.lease_free()).values("user_id")
-    rows = waiting.exclude(user_id__in=held).order_by().values("user_id").annotate(first=Min("due_at"))
-    return list(rows.order_by("first", "user_id").values_list("user_id", flat=True)[:limit])
+    rows = CaptureWindow.objects.unscoped().filter(state=WindowState.WAITING, **when)
+    by_user = rows.exclude(user_id__in=held).order_by().values("user_id").annotate(first=Min("due_at"))
+    return by_user.order_by("first", "user_id").values_list("user_id", flat=True)[:MOST_USERS]
 
 
 def user_lease(user_id: UUID) -> bool:

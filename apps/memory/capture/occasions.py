@@ -17,6 +17,7 @@ from django.utils import timezone
 from apps.accounts.selectors import preferences_for
 from apps.agent.model.client import ModelError, current_endpoint, model_for
 from apps.core.db.pool import in_db
+from apps.core.db.prepared import prepared
 from apps.core.db.writing import users_of
 from apps.core.jobs.fair import users_by_turns
 from apps.core.jobs.leases import LeaseLost
@@ -121,10 +122,15 @@ def _keep(user_id: UUID, notes: Sequence[tuple[Memory, list[str], str]]) -> None
 def users_due(now: datetime, *, limit: int = 100) -> list[UUID]:
     """Users with a note that a model may be asked about and nobody who remembers for them, those first who have waited
     longest."""
+    return _users_due(now)[:limit]
+
+
+@prepared
+def _users_due(now: datetime) -> QuerySet[Memory, UUID]:
     held = CaptureLease.objects.exclude(CaptureLease.lease_free()).values("user_id")
     rows = _due(Memory.objects.unscoped(), now).exclude(user_id__in=held)
     by_user = rows.order_by().values("user_id").annotate(first=Min("occasions_due"))
-    return list(by_user.order_by("first", "user_id").values_list("user_id", flat=True)[:limit])
+    return by_user.order_by("first", "user_id").values_list("user_id", flat=True)[: leases.MOST_USERS]
 
 
 def _due(notes: QuerySet[Memory], now: datetime) -> QuerySet[Memory]:

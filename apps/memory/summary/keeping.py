@@ -5,9 +5,11 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db import connections, transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from apps.accounts.models import User
+from apps.core.db.prepared import prepared
 from apps.core.db.writing import writing_for
 from apps.core.jobs.worker import Background
 from apps.memory.models import Memory, MemorySummary, PurgeReceipt
@@ -112,8 +114,13 @@ def sweep() -> None:
 
 
 def _due() -> list[UUID]:
-    due = MemorySummary.objects.filter(due_at__lte=timezone.now()).order_by("due_at")
-    return list(due.values_list("pk", flat=True)[:AT_ONCE])
+    return _due_at(timezone.now())
+
+
+@prepared
+def _due_at(now: datetime) -> QuerySet[MemorySummary, UUID]:
+    rows = MemorySummary.objects.filter(due_at__lte=now).order_by("due_at")
+    return rows.values_list("pk", flat=True)[:AT_ONCE]
 
 
 def summary_keep(user_id: UUID) -> None:

@@ -10,9 +10,11 @@ from typing import Any, BinaryIO
 from uuid import UUID
 
 from django.db import IntegrityError, OperationalError, transaction
+from django.db.models import QuerySet
 from django.db.models.functions import Coalesce, Now
 from django.utils import timezone
 
+from apps.core.db.prepared import prepared
 from apps.core.db.writing import precompute, writing_for
 from apps.core.errors import IzzyError
 from apps.core.jobs.leases import LeaseLost
@@ -288,10 +290,14 @@ importer = Background("imports", imports_run)
 
 def sweep() -> None:
     """The worker's sweep: starts where an import waits."""
-    open_ones = Import.objects.unscoped().filter(state__in=OPEN_IMPORTS)
-    if open_ones.filter(Import.lease_free()).exists():
+    if _waiting():
         Import.release_at_exit()
         importer.start()
+
+
+@prepared
+def _waiting() -> QuerySet[Import, UUID]:
+    return Import.objects.unscoped().filter(Import.lease_free()).values_list("pk", flat=True)[:1]
 
 
 def import_lost(key: UUID) -> None:
