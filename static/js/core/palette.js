@@ -20,10 +20,11 @@ function choose(option) {
   } else field.removeAttribute("aria-activedescendant");
 }
 
-function show(fragment) {
+function show(fragment, none = "Nothing fits. Try other words.") {
   byId("palette-list").replaceChildren(fragment);
   const found = options();
   for (const [number, option] of found.entries()) option.id = `palette-${number}`;
+  byId("palette-none").textContent = none;
   byId("palette-none").hidden = found.length > 0;
   byId("palette-said").textContent = found.length === 0 ? "Nothing fits" : `${found.length} ${found.length === 1 ? "line fits" : "lines fit"}`;
   choose(found[0] ?? null);
@@ -40,8 +41,7 @@ async function ask() {
     if (asked === own) show(sanitised(html));
   } catch {
     if (asked !== own || own.signal.aborted) return;
-    show(document.createDocumentFragment());
-    byId("palette-none").textContent = "Izzy cannot be reached right now.";
+    show(document.createDocumentFragment(), "Izzy cannot be reached right now.");
   }
 }
 
@@ -73,7 +73,6 @@ export function openPalette() {
   const dialog = byId("palette");
   if (!dialog || dialog.open || document.querySelector("dialog[open]")) return;
   byId("palette-input").value = "";
-  byId("palette-none").textContent = "Nothing fits. Try other words.";
   dialog.showModal();
   byId("palette-input").focus();
   ask();
