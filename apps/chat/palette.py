@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 from uuid import UUID
 
-from django.db.models import Q
+from django.db.models import QuerySet
 from django.urls import reverse
 
 from apps.accounts.models import User
@@ -25,6 +26,7 @@ MAX_QUERY_CHARS = 200
 FOUND = 24
 """Documents looked at: so many messages, and so many of the other kinds together."""
 MESSAGES = Scope(sources=frozenset({Source.CONVERSATION}))
+Row = TypeVar("Row", MemoryFile, Capability)
 OTHERS = Scope(sources=frozenset({Source.MEMORY, Source.FILE, Source.CAPABILITY}))
 """A search each: a talkative conversation would else leave no place for the rest."""
 LEAST_SCORE = 0.35
@@ -121,8 +123,8 @@ def _found(user_id: UUID, words: str) -> list[Group]:
     return [
         Group("Conversations", _conversations(user_id, words, hits[Source.CONVERSATION])[:EACH]),
         Group("Memories", list(_notes(user_id, words, hits[Source.MEMORY]))),
-        Group("Files", list(_files(user_id, words, hits[Source.FILE]))[:EACH]),
-        Group("Capabilities", list(_capabilities(user_id, words, hits[Source.CAPABILITY]))[:EACH]),
+        Group("Files", list(_files(user_id, words, hits[Source.FILE]))),
+        Group("Capabilities", list(_capabilities(user_id, words, hits[Source.CAPABILITY]))),
     ]
 
 
@@ -153,9 +155,8 @@ def _notes(user_id: UUID, words: str, hits: list[Hit]) -> Iterator[Entry]:
 
 
 def _files(user_id: UUID, words: str, hits: list[Hit]) -> Iterator[Entry]:
-    ids = [hit.source_id for hit in hits]
-    rows = MemoryFile.objects.for_user(user_id).filter(Q(says("path", words)) | Q(pk__in=ids))
-    for row in rows.defer("content").order_by("path")[: EACH * 2]:
+    rows = MemoryFile.objects.for_user(user_id).defer("content")
+    for row in _named_first(rows, rows.filter(says("path", words)).order_by("path"), hits):
         yield Entry(
             row.path.removeprefix("/memories/"),
             f"{reverse('memory:files')}?file={row.pk}",
@@ -164,10 +165,18 @@ def _files(user_id: UUID, words: str, hits: list[Hit]) -> Iterator[Entry]:
 
 
 def _capabilities(user_id: UUID, words: str, hits: list[Hit]) -> Iterator[Entry]:
-    named = Q(name__icontains=words.replace(" ", "_")) | Q(pk__in=[hit.source_id for hit in hits])
-    for row in Capability.objects.for_user(user_id).filter(named).order_by("name")[:EACH]:
+    rows = Capability.objects.for_user(user_id)
+    named = rows.filter(name__icontains=words.replace(" ", "_")).order_by("name")
+    for row in _named_first(rows, named, hits):
         url = reverse("capabilities:overview", args=[row.name])
         yield Entry(row.name.replace("_", " "), url, _short(row.description), "tool")
+
+
+def _named_first(rows: QuerySet[Row], named: QuerySet[Row], hits: list[Hit]) -> list[Row]:
+    """EACH of the rows: those that are called so, then those that a search found, best first."""
+    about = rows.in_bulk([hit.source_id for hit in hits])
+    ordered = [*named[:EACH], *(about[hit.source_id] for hit in hits if hit.source_id in about)]
+    return list({row.pk: row for row in ordered}.values())[:EACH]
 
 
 def _short(text: str) -> str:

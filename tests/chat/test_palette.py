@@ -51,6 +51,20 @@ def test_titles_and_names_are_found_in_whatever_case(alice: User) -> None:
     assert shown["Files"] == ["Übersicht.md"]
 
 
+def test_what_is_called_so_stands_before_what_only_tells_of_it(alice: User) -> None:
+    for number in range(30):
+        file_write(user_id=alice.pk, path=f"/memories/boiler {number}.md", text="The boiler is loud.")
+    for number in range(6):
+        file_write(user_id=alice.pk, path=f"/memories/a{number}.md", text="The honey harvest of May")
+        made = draft(description="Works out the price of honey")
+        capability_create(user_id=alice.pk, name=f"a{number}_prices", draft=made)
+    file_write(user_id=alice.pk, path="/memories/honey.md", text="Ten jars are left.")
+    capability_create(user_id=alice.pk, name="honey", draft=draft(description="Counts jars"))
+    shown = found(alice, "honey")
+    assert [shown["Files"][0], shown["Capabilities"][0]] == ["honey.md", "honey"]
+    assert [len(shown["Files"]), len(shown["Capabilities"])] == [5, 5]
+
+
 def test_a_talkative_conversation_leaves_room_for_the_rest(alice: User) -> None:
     memory_create(user_id=alice.pk, content="The user sells honey on Saturdays")
     said = [
