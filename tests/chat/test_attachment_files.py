@@ -1,9 +1,11 @@
 """Files as they are brought, kept, given out again, taken along and taken away."""
 
+import io
 import json
 import os
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +76,27 @@ def test_an_image_is_shown_as_a_small_copy_that_was_made_anew(
     assert b"<script>" not in shown.content
     assert client.get(f"{API}{made['id']}/content/").content == body
     assert len(lying(alice)) == 2
+
+
+@pytest.mark.parametrize("mode", ["1", "P", "L", "I;16", "LA"])
+def test_a_scan_keeps_its_lines_however_its_greys_are_kept(
+    mode: str, alice: User, api: Callable[..., Client]
+) -> None:
+    from PIL import Image
+
+    client, page, file = api(alice), Image.new("L", (1800, 3400), "white"), io.BytesIO()
+    for y in range(20, 3400, 40):
+        page.paste(0, (0, y, 1800, y + 1))
+    wide = Image.frombytes(
+        "I;16", page.size, bytes(each for grey in page.tobytes() for each in (grey, grey))
+    )
+    (wide if mode == "I;16" else page.convert(mode)).save(file, "PNG")
+    made = bring(client, "scan.png", file.getvalue()).json()
+    shown = client.get(f"{API}{made['id']}/content/?shown=true").content
+    copy = Image.open(io.BytesIO(shown)).convert("L")
+    greys = [copy.getpixel((copy.width // 2, y)) for y in range(copy.height)]
+    lines = sum(before > 200 >= grey for before, grey in pairwise(greys))
+    assert (lines, greys[0]) == (85, 255)
 
 
 @pytest.mark.parametrize(

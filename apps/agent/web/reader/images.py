@@ -28,8 +28,13 @@ def read_image(body: bytes, *, charset: str, url: str) -> Iterator[dict[str, Any
         found.draft("RGB", (MAX_SIDE, MAX_SIDE))
         found.load()
         image: Image.Image = ImageOps.exif_transpose(found)
+    mode = "RGBA" if image.has_transparency_data else "RGB"
+    if image.mode in {"1", "P"}:  # which would lose every other line of a scan by being made smaller
+        image = image.convert(mode)
     image.thumbnail((MAX_SIDE, MAX_SIDE))
-    image = image.convert("RGBA" if image.has_transparency_data else "RGB")
+    if image.mode.startswith("I"):  # 16 bits of grey, which would all be white otherwise
+        image = image.convert("I").point(lambda grey: grey / 256).convert("L")
+    image = image.convert(mode)
     picture, kind = b"", "image/png"
     if was_png or image.mode == "RGBA":
         picture = _saved(image, "PNG")
