@@ -191,6 +191,13 @@ def test_what_was_done_to_many_is_undone(
     assert inside(alice) == {"Home": ["One"], "Work": ["Two"]}
     undo(bulk(do="archive"))
     assert not Conversation.objects.for_user(alice).filter(archived=True).exists()
+    # A search finds what was archived before beside the others.
+    Conversation.objects.for_user(alice).filter(pk=keys[0]).update(archived=True)
+    undo(bulk(do="archive"))
+    assert Conversation.objects.for_user(alice).get(archived=True).title == "One"
+    bulk(do="archive")
+    assert "Undo" not in bulk(do="archive")
+    bulk(do="restore")
 
     asked = browser.get("/conversations/delete/", {"conversations": keys}).content.decode()
     assert "Delete 2 conversations?" in asked

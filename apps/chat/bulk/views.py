@@ -113,9 +113,12 @@ def _move(request: SignedInRequest, keys: list[UUID]) -> Done:
 
 
 def _archive(request: SignedInRequest, keys: list[UUID], *, archived: bool) -> Done:
+    # A search finds archived ones beside others: what is so already is nothing to undo.
+    others = conversations_for(request.user.pk).filter(pk__in=keys).exclude(archived=archived)
+    steps = [str(key) for key in others.values_list("pk", flat=True)]
     conversations_archive(user_id=request.user.pk, conversation_ids=keys, archived=archived)
     said = f"{'Archived' if archived else 'Brought back'} {_many(keys)}."
-    return said, "archive" if archived else "restore", [str(key) for key in keys]
+    return said, "archive" if archived else "restore", steps
 
 
 def _delete(request: SignedInRequest, keys: list[UUID]) -> Done:
