@@ -9,13 +9,15 @@ import pytest
 from apps.accounts.models import User
 from apps.accounts.secrets import secret_set
 from apps.agent.models import ToolCall
-from apps.agent.tools.base import Tier, ToolContext, ToolFailure, ToolOutput
+from apps.agent.tools.base import Tier, ToolContext, ToolFailure, ToolOutput, find_tool
 from apps.agent.tools.results import REMOVED, UNTRUSTED
+from apps.agent.tools.schema import schema_error
 from apps.agent.turn.events import Response, ToolProgress, ToolResult, ToolStart
 from apps.core.db.pool import in_db
 from apps.core.errors import NotFound
 from tests.agent.turns import Turn, a_tool, answering
 from tests.peers.anthropic_server import AnthropicServer, reply, tool
+from tests.tools import Tools
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -220,6 +222,14 @@ async def test_an_input_that_does_not_fit_is_explained_and_not_run(
     assert result["is_error"] is True
     assert said in result["content"]
     assert result["content"].endswith("Correct it and call again.")
+
+
+async def test_a_whole_number_that_is_written_as_a_fraction_is_one(alice: User) -> None:
+    """As models of some local servers write them; JSON tells the two apart as little as the schema does."""
+    search, given = find_tool("memory_search"), {"query": "figs", "top_k": 5.0}
+    assert search is not None
+    assert schema_error(search.input_schema, given) == ""
+    assert await Tools(user_id=alice.pk).call("memory_search", **given) == []
 
 
 async def test_a_huge_wrong_input_gives_a_short_error(alice: User, peer: AnthropicServer) -> None:

@@ -216,12 +216,22 @@ class Tool:
         """The handler's result for an input that fits the schema."""
         if self.needs_memory and not context.use_memory:
             raise ToolFailure(NO_MEMORY)
-        arguments = self.arguments(**given) if self.arguments else given
+        arguments = self.arguments(**self._whole(given)) if self.arguments else given
         if iscoroutinefunction(self.handler):
             result: Result = await self.handler(context, arguments)
         else:
             result = await in_db(self.handler, context, arguments)
         return result
+
+    def _whole(self, given: dict[str, Any]) -> dict[str, Any]:
+        """The input with 5 for 5.0 where a whole number is wanted: JSON has one kind of number, and some models write all so."""
+        kinds = self.input_schema["properties"]
+        return {
+            name: int(value)
+            if isinstance(value, float) and kinds.get(name, {}).get("type") == "integer"
+            else value
+            for name, value in given.items()
+        }
 
 
 def tool(**options: Any) -> Callable[[Handler], Tool]:
