@@ -140,10 +140,8 @@ class StopOutput(Shape):
 async def turn_frames(
     conversation_id: UUID, turn_id: UUID, after: int = 0
 ) -> AsyncGenerator[dict[str, Any] | None, None]:
-    """The turn's events above `after` up to the one that ends its stream; None now and then while nothing happens.
-
-    Has the turn run, too. Leaving early does not stop it.
-    """
+    """The turn's events above `after` up to the one that ends its stream; None now and then while nothing happens. Of a turn that
+    has gone on after it waited they begin there. Has the turn run, too; leaving early does not stop it."""
     runner, watcher = scheduler(), None
     try:
         while True:
@@ -187,8 +185,11 @@ def _start(turn_id: UUID, after: int) -> tuple[Start, bool] | None:
         return None
     conversation = turn.conversation
     frames = [event.frame(conversation.id) for event in events_of(_events(turn_id, after), after)]
+    ends = [place for place, frame in enumerate(frames, 1) if frame["type"] in LAST_EVENTS]
+    if turn.state not in {TurnStatus.QUEUED, TurnStatus.RUNNING}:
+        del ends[-1:]  # with it the newest stream ends
     seq = max(after, conversation.stored_seq)
-    return Start(frames, seq, None), turn.state not in OPEN_STATES
+    return Start(frames[ends[-1] if ends else 0 :], seq, None), turn.state not in OPEN_STATES
 
 
 @prepared
@@ -248,6 +249,10 @@ class TurnView(UserView):
             failure.status = status
             raise failure
         absent = dict.fromkeys(("pending_question", "pending_approval", "build_id", "notice"))
+        if (
+            turn.state != TurnStatus.WAITING
+        ):  # what it asked is decided, or was left when its user went on
+            event = event | {"pending_question": None, "pending_approval": None}
         here = {"conversation": turn.conversation_id, "turn": turn.id, "state": turn.state}
         nothing = {"messages": [], "tool_calls": [], "usage": turn.usage, **absent}
         return {**nothing, **event, **here, "text": text, "memories": turn.memories}

@@ -254,6 +254,40 @@ async def test_the_same_client_id_gets_the_same_answer(program: Program, model: 
     assert await in_db(lambda: Turn.objects.unscoped().count()) == 1
 
 
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_message_sent_again_is_answered_with_how_its_turn_stands_now(
+    alice: User, program: Program, model: AnthropicServer, stream: bool
+) -> None:
+    """The program lost the first answer, and meanwhile the user answered on the page."""
+    model.add(reply(tool("ask_user", {"question": "Which?"})), reply("Red it is."))
+    body = {"message": "Choose", "conversation": await conversation(alice), "client_id": "one"}
+    asked = (await program.post("chat/", body)).json()
+    assert (await program.post("chat/", body)).json() == asked
+    await program.post(f"conversations/{body['conversation']}/answer/", {"text": "red"})
+    await scheduler().idle()
+    response = await program.post("chat/", {**body, "stream": stream})
+    if stream:
+        frames = [frame async for frame in streamed(response)]
+        assert frames[0]["type"] == "turn_resumed"
+        last = frames[-1]
+    else:
+        last = response.json()
+        assert last["state"] == "done"
+    assert (last["text"].endswith("Red it is."), last["pending_question"]) == (True, None)
+
+
+async def test_what_a_turn_asked_before_its_user_went_on_is_not_asked_any_more(
+    alice: User, program: Program, model: AnthropicServer
+) -> None:
+    model.add(reply(tool("ask_user", {"question": "Which?"})), reply("Fine."))
+    body = {"message": "Choose", "conversation": await conversation(alice), "client_id": "one"}
+    assert (await program.post("chat/", body)).json()["pending_question"]
+    await program.post("chat/", {"message": "Never mind", "conversation": body["conversation"]})
+    await scheduler().idle()
+    again = (await program.post("chat/", body)).json()
+    assert (again["state"], again["pending_question"]) == ("done", None)
+
+
 @pytest.mark.parametrize(
     ("path", "body", "status", "code"),
     [
