@@ -10,7 +10,7 @@ from apps.chat.models import Turn
 from apps.chat.stream.events import LoggedEvent, queued_event
 from apps.chat.turns.queue import Work, work_next
 from apps.chat.turns.scheduler import scheduler
-from apps.chat.turns.services import message_send, turn_stop
+from apps.chat.turns.services import message_send, question_answer, turn_stop
 from apps.core.db.pool import in_db
 from tests.chat.client import connected
 from tests.chat.rows import calls, conversation, messages, said, turn
@@ -119,6 +119,24 @@ async def test_an_answer_that_comes_too_late_is_refused(alice: User, model: Anth
         refused = await page.until("error")
     assert refused["code"] == "not_waiting"
     assert "turn" not in refused
+
+
+async def test_an_answer_holds_where_the_next_message_came_before_it_was_taken_up(
+    alice: User, model: AnthropicServer
+) -> None:
+    """As when a page comes back and sends both at once, or while a server is restarted."""
+    model.add(reply(tool("ask_user", {"question": "Which?"})), reply("Red it is."), reply("Sunny."))
+    async with connected(alice) as page:
+        place = await conversation(alice)
+        one = await page.say("Choose", conversation=place)
+        asked = (await page.ended())["pending_question"]["id"]
+        await scheduler().idle()
+        await in_db(lambda: question_answer(user_id=alice.id, tool_call_id=asked, text="red"))
+        await page.say("How is the weather?", conversation=place)
+        assert [(await page.ended())["text"] for _ in range(2)] == ["Red it is.", "Sunny."]
+        await scheduler().idle()
+    [call] = await calls(one["turn"])
+    assert (call.result, call.is_error) == ("red", False)
 
 
 async def test_stop_ends_a_waiting_turn(alice: User, model: AnthropicServer) -> None:

@@ -239,11 +239,12 @@ def _claim(work: Work, waiting: list[Turn], queued: list[Turn]) -> None:
     for turn in waiting:
         if turn.stop_requested:
             work.events += _end_early(turn, "stopped")
+        elif _is_decided(turn):  # also where the user has gone on since: what they said to it holds
+            if _take(turn.id, turn.state, timezone.now()):
+                work.turn_id, work.resumed = turn.id, True
+                return
         elif queued:
             work.events += _end_early(turn, "superseded")
-        elif _is_decided(turn) and _take(turn.id, turn.state, timezone.now()):
-            work.turn_id, work.resumed = turn.id, True
-            return
     for turn in queued:
         # A message that queued behind a running turn moves after what that turn has produced.
         message = opening_message(turn)
