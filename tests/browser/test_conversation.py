@@ -310,6 +310,8 @@ def test_conversations_are_found_renamed_and_deleted_in_the_sidebar(
     title.fill("Nina's music")
     title.press("Enter")
     expect(rows.first).to_contain_text("Nina's music")
+    expect(page.locator("#chat-title")).to_have_text("Nina's music")
+    assert page.title() == "Nina's music · Izzy"
 
     pinned = page.locator('[data-group="Pinned"] .conversation')
     nina = page.locator(".conversation", has_text="Nina's music")

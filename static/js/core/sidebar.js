@@ -53,7 +53,8 @@ function startRename(row, url) {
     close();
     if (!title || title === before.trim()) return;
     link.textContent = title;
-    if (!(await rename(url, title))) link.textContent = before;
+    if (await rename(url, title)) document.dispatchEvent(new CustomEvent("izzy:renamed", { detail: { conversation: row.dataset.conversationRow, title } }));
+    else link.textContent = before;
   };
   form.addEventListener("submit", (event) => {
     event.preventDefault();
@@ -80,10 +81,7 @@ async function rename(url, title) {
       body: new URLSearchParams({ title }),
       credentials: "same-origin",
     });
-    if (response.ok) {
-      document.dispatchEvent(new CustomEvent("izzy:renamed", { detail: { url, title } }));
-      return true;
-    }
+    if (response.ok) return true;
   } catch {
     // Falls through to the toast: the reader need not know which way it failed.
   }
