@@ -4,8 +4,9 @@ import { h } from "../core/dom.js";
 export function duration(ms) {
   if (ms === null || ms === undefined) return "";
   if (ms < 1000) return `${Math.max(1, Math.round(ms))} ms`;
-  if (ms < 60000) return `${(ms / 1000).toFixed(ms < 10000 ? 1 : 0)} s`;
-  return `${Math.floor(ms / 60000)} min ${Math.round((ms % 60000) / 1000)} s`;
+  const seconds = Math.round(ms / 1000);
+  if (seconds < 60) return ms < 9950 ? `${(ms / 1000).toFixed(1)} s` : `${seconds} s`;
+  return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
 }
 
 const CLOCK = { hourCycle: "h23", weekday: "long", day: "numeric", month: "long", year: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit" };
