@@ -1,6 +1,6 @@
 """The page's reducer, fed with events: what the reader sees follows from this alone."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -19,11 +19,16 @@ from tests.browser.server import Server
 
 Reduce = Callable[..., dict[str, Any]]
 
-SCRIPT = """async ([frames, snapshot]) => {
-  const { emptyState, apply } = await import("/static/js/chat/state.js");
-  const { fromSnapshot } = await import("/static/js/chat/snapshot.js");
+SCRIPT = """async ([frames, snapshot, earlier]) => {
+  const { addOptimistic, dropOptimistic, emptyState, apply } = await import("/static/js/chat/state.js");
+  const { fromSnapshot, prependEarlier } = await import("/static/js/chat/snapshot.js");
   const state = snapshot ? fromSnapshot(snapshot) : emptyState();
-  for (const frame of frames) apply(state, frame);
+  for (const frame of frames) {
+    if (frame.type === "own") addOptimistic(state, frame);
+    else if (frame.type === "refused") dropOptimistic(state, frame.clientId);
+    else apply(state, frame);
+  }
+  if (earlier.length > 0) prependEarlier(state, earlier);
   for (const turn of state.turns) for (const part of turn.segments) if (part.html) part.html = [...part.html];
   return state;
 }"""
@@ -33,8 +38,10 @@ SCRIPT = """async ([frames, snapshot]) => {
 def reduce(open_page: Callable[..., Page], server: Server) -> Reduce:
     page = open_page(f"{server.url}/sign-in/")
 
-    def run(frames: list[Frame], snapshot: Frame | None = None) -> dict[str, Any]:
-        state: dict[str, Any] = page.evaluate(SCRIPT, [frames, snapshot])
+    def run(
+        frames: list[Frame], snapshot: Frame | None = None, earlier: Sequence[Frame] = ()
+    ) -> dict[str, Any]:
+        state: dict[str, Any] = page.evaluate(SCRIPT, [frames, snapshot, list(earlier)])
         return state
 
     return run
@@ -166,6 +173,53 @@ def test_an_edited_message_takes_the_place_of_what_it_replaces(reduce: Reduce) -
     ]
     frames.append(record.queued("second, better", replaces=("message-2", "answer-turn-2")))
     assert [turn["user"]["text"] for turn in reduce(frames)["turns"]] == ["first", "second, better"]
+
+
+def test_an_edit_in_another_tab_takes_away_what_izzy_said_by_itself_after_it(reduce: Reduce) -> None:
+    record = Recording()
+    frames = [record.queued("build it"), finished(record, "turn-1", "")]
+    by_izzy = {"client_id": "", "message": None, "title": "Food", "replaces": []}
+    frames += [record.event("turn_queued", "news", **by_izzy), finished(record, "news", "It is ready.")]
+    left = reduce([*frames, record.queued("build another", replaces=("message-1", "answer-news"))])
+    assert [turn["id"] for turn in left["turns"]] == ["turn-2"]
+
+
+def test_an_edit_that_is_refused_gives_back_what_it_was_to_replace_before_what_came_meanwhile(
+    reduce: Reduce,
+) -> None:
+    record = Recording()
+    frames = [record.queued("one"), finished(record, "turn-1", "")]
+    frames.append({"type": "own", "clientId": "mine", "text": "one, better", "replaces": "message-1"})
+    frames.append(record.queued("from another tab", client_id="theirs"))
+    frames.append({"type": "refused", "clientId": "mine"})
+    assert [turn["id"] for turn in reduce(frames)["turns"]] == ["turn-1", "turn-2"]
+
+
+def test_a_turn_that_the_page_had_the_end_of_becomes_whole(reduce: Reduce) -> None:
+    def message(name: str, turn: str, role: str, **more: Any) -> Frame:
+        words = {"text": name, "html": name, "state": "failed", "created_at": "2026-11-20T10:00:00Z"}
+        return {"id": name, "turn": turn, "role": role, "tool_calls": [], **words, **more}
+
+    build = {"id": "c1", "name": "request_capability", "state": "done", "result": '{"build_id": "b1"}'}
+    again = [
+        {"turn": turn, "build_id": f"{turn}-{number}", "replaces": f"{turn}-1" if number == 2 else None}
+        for turn in ("old", "cut")
+        for number in (1, 2)
+    ]
+    ends = {"conversation": CONVERSATION, "seq": 3, "turn": None, "queued": []}
+    ends |= {"messages": [message("late", "cut", "assistant")], "builds": again}
+    earlier = [
+        message("asked", "old", "user"),
+        message("done", "old", "assistant"),
+        message("said", "cut", "user", versions=["old", "cut"], error={"code": "x", "message": "Down."}),
+        message("early", "cut", "assistant", tool_calls=[build | {"result": '{"build_id": "cut-2"}'}]),
+    ]
+    old, cut = reduce([], ends, earlier)["turns"]
+    assert (cut["versions"], cut["error"]["message"]) == (["old", "cut"], "Down.")
+    assert cut["messages"] == ["early", "late"]
+    shown = [(part["type"], part.get("id") or part["text"]) for part in cut["segments"]]
+    assert shown == [("text", "early"), ("tool", "c1"), ("build", "cut-2"), ("text", "late")]
+    assert [part["id"] for part in old["segments"] if part["type"] == "build"] == ["old-2"]
 
 
 def test_a_message_from_another_tab_appears(reduce: Reduce) -> None:

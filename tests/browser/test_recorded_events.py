@@ -156,6 +156,8 @@ def test_a_tool_card_goes_from_running_with_progress_to_done(stage: Stage) -> No
     card = stage.chat.tool("Searched memories")
     expect(card.locator(".tool-body")).to_contain_text("Looked for “\u2068prawns\u2069”")
     expect(card.locator(".found li")).to_have_text(["You like prawns."])
+    stage.play(*tool_round(record, "turn-1", "c2", "memory_search", {"query": "x"}, "[]", ms=119_700))
+    expect(stage.chat.last.locator(".tool-status").last).to_contain_text("2 min 0 s")
 
 
 def test_a_failed_tool_is_marked_and_shows_its_error(stage: Stage) -> None:
@@ -284,6 +286,12 @@ def test_what_is_written_while_a_question_is_open_is_its_answer_until_the_server
     again = record.event("turn_resumed", "turn-1")
     stage.play(again, *tool_round(record, "turn-1", "c1", "ask_user", {}, "the family one"))
     expect(stage.chat.last.locator(".tool-ok")).to_be_visible()
+    # The first had been taken before the connection was lost: nothing is wrong.
+    twice = {"type": "error", "code": "not_waiting", "message": "Nothing waits for this.", "extra": {}}
+    stage.play(twice | {"client_id": first["client_id"]})
+    stage.play(*streamed(record, "turn-1", [("Noted.", 1000, "<p>Noted.</p>")]))
+    expect(stage.chat.last.locator(".prose")).to_have_text("Noted.")
+    assert stage.page.locator(".toast").count() == 0
     stage.sockets[-1].close()
     stage.until(lambda: len(stage.sockets) == 3 and stage.sent[-1]["type"] == "open")
     stage.play(finished(record, "turn-1", "", usage={}))

@@ -251,6 +251,7 @@ export class ChatPage {
 
   #onRefusal(frame) {
     const sent = frame.client_id ? this.outbox.remove(frame.client_id) : null;
+    if (frame.client_id && !sent) return; // it was sent again after a reconnect, and the first had been taken
     if (sent) {
       this.composer.voice.leave();
       const isWanted = sent.type !== "answer" || giveAnswer(this.state, sent.id, null);

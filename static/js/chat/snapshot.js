@@ -17,7 +17,8 @@ export function fromSnapshot(snapshot) {
   state.instructions = snapshot.instructions ?? false;
   for (const message of snapshot.messages) addMessage(state, message);
   if (snapshot.turn) addLive(state, snapshot.turn);
-  for (const { turn, build_id: id, replaces } of snapshot.builds ?? []) addBuild(state, turn, id, replaces);
+  state.builds = snapshot.builds ?? [];
+  for (const { turn, build_id: id, replaces } of state.builds) addBuild(state, turn, id, replaces);
   for (const queued of snapshot.queued ?? []) addQueued(state, queued);
   state.summary = snapshot.summary ?? null;
   placeSummary(state);
@@ -119,15 +120,24 @@ function addQueued(state, queued) {
 
 /** Puts messages from before the first shown turn in front; a turn cut in two by the page becomes whole. */
 export function prependEarlier(state, messages) {
-  const earlier = fromSnapshot({ conversation: state.conversation, seq: 0, messages, turn: null }).turns;
+  const { conversation, builds } = state;
+  const earlier = fromSnapshot({ conversation, seq: 0, messages, turn: null, builds }).turns;
   const first = state.turns[0];
   const last = earlier.at(-1);
-  if (first && last && first.id !== null && last.id === first.id) {
-    earlier.pop();
-    first.user ??= last.user;
-    first.memories = first.memories.length > 0 ? first.memories : last.memories;
-    first.segments.unshift(...last.segments);
-  }
+  if (first && last && first.id !== null && last.id === first.id) joinBefore(first, earlier.pop());
   state.turns.unshift(...earlier);
   placeSummary(state);
+}
+
+/** The beginning of a turn of which the page had the end. */
+function joinBefore(turn, beginning) {
+  turn.user ??= beginning.user;
+  turn.error ??= beginning.error;
+  if (turn.memories.length === 0) turn.memories = beginning.memories;
+  if (turn.versions.length === 0) turn.versions = beginning.versions;
+  turn.messages.unshift(...beginning.messages);
+  // The card of a build stands where it was asked for, with what it has heard since.
+  const cards = new Map(turn.segments.filter(({ type }) => type === "build").map((card) => [card.id, card]));
+  const before = beginning.segments.map((segment) => cards.get(segment.id) ?? segment);
+  turn.segments = [...before, ...turn.segments.filter((segment) => !before.includes(segment))];
 }

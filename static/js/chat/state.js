@@ -14,7 +14,7 @@ import { parsed } from "./format.js";
 export const ENDED = new Set(["done", "stopped", "failed", "interrupted"]);
 
 export function emptyState(conversation = null) {
-  return { conversation, title: "", seq: 0, loaded: false, useMemory: true, archived: false, model: "", instructions: false, turns: [], removed: [], summary: null };
+  return { conversation, title: "", seq: 0, loaded: false, useMemory: true, archived: false, model: "", instructions: false, turns: [], removed: [], builds: [], summary: null };
 }
 
 export function newTurn({ key, id = null, state = "queued", user = null, clientId = null }) {
@@ -94,8 +94,7 @@ export function addOptimistic(state, { clientId, text, at = null, replaces = nul
 export function dropOptimistic(state, clientId) {
   const at = state.turns.findIndex((turn) => turn.clientId === clientId && turn.state === "sending");
   if (at < 0) return null;
-  const [turn] = state.turns.splice(at, 1);
-  state.turns.push(...state.removed);
+  const [turn] = state.turns.splice(at, 1, ...state.removed);
   state.removed = [];
   return turn;
 }
@@ -191,9 +190,12 @@ function onQueued(state, event) {
   const known = findTurn(state, event.turn) ?? mine;
   const message = { text: event.text, ...(typeof event.message === "object" ? event.message : { id: event.message }) };
   const gone = new Set(event.replaces ?? []);
-  const replaced = (turn) => turn !== known && (turn === mine || (turn.user && (gone.has(turn.user.id) || turn.user.id === message.id)));
+  // A turn that Izzy opened itself, or whose beginning is not on the page, is known by its answers.
+  const isGone = (turn) => [turn.user?.id, ...turn.messages].some((id) => gone.has(id));
+  const replaced = (turn) => turn !== known && (turn === mine || isGone(turn) || (turn.user && turn.user.id === message.id));
   state.turns = state.turns.filter((turn) => !replaced(turn));
-  state.removed = [];
+  // What an edit of this page's own is to replace stays at hand until that one is confirmed or refused.
+  state.removed = mine ? [] : state.removed.filter((turn) => !replaced(turn));
   if (!known?.id && event.message !== null) decline(state);
   const turn = known ?? newTurn({ key: event.client_id || event.turn, clientId: event.client_id || null });
   if (!known) state.turns.push(turn);
