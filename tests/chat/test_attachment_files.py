@@ -103,6 +103,7 @@ def test_a_scan_keeps_its_lines_however_its_greys_are_kept(
     ("name", "body", "code"),
     [
         ("empty.txt", b" \n", "empty_file"),
+        ("marked.csv", b"\xef\xbb\xbf\r\n", "empty_file"),
         ("letter.docx", b"PK\x03\x04" + b"\x00\x01" * 50, "unknown_kind"),
         ("photo.png", b"hello", "wrong_kind"),
         ("photo.jpg", b"\xff\xd8\xff\xe0" + b"\x00" * 50, "damaged_file"),
@@ -121,6 +122,11 @@ def test_what_cannot_be_read_is_refused_with_a_sentence_that_names_it(
     assert answer["code"] == (code or answer["code"])
     assert not Attachment.objects.for_user(alice).exists()
     assert lying(alice) == []
+
+
+def test_a_text_that_speaks_of_pdfs_is_a_text(alice: User, api: Callable[..., Client]) -> None:
+    made = bring(api(alice), "formats.md", "A PDF begins with `%PDF-1.7`.").json()
+    assert (made["kind"], made["media_type"]) == ("text", "text/markdown")
 
 
 def test_an_image_of_too_many_pixels_is_not_decoded(alice: User, api: Callable[..., Client]) -> None:

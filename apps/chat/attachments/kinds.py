@@ -63,6 +63,8 @@ def kind_of(name: str, body: bytes) -> tuple[AttachmentKind, str]:
     suffix = PurePosixPath(name).suffix.lower()
     image = next((kind for mark, kind in _IMAGES if mark.match(body)), "")
     is_pdf = b"%PDF-" in body[:PDF_WITHIN]
+    if is_pdf and suffix != ".pdf" and not body.startswith(b"%PDF-"):  # a text may speak of PDFs
+        is_pdf = not _is_text(body)
     claimed = _SUFFIXES.get(suffix, "")
     if claimed and claimed != (image or ("application/pdf" if is_pdf else "")):
         if claimed.startswith("image/") and image:

@@ -54,7 +54,7 @@ def inspect(name: str, body: bytes) -> Inspected:
     from apps.agent.web.reader.parent import read_file
 
     if not body.strip():
-        raise InvalidInput(f"“{name}” is empty.", code="empty_file", field="file")
+        raise _empty(name)
     kind, media_type = kind_of(name, body)
     found = async_to_sync(read_file)(Kind(kind.value), body)
     if found.locked:
@@ -83,9 +83,15 @@ def inspect(name: str, body: bytes) -> Inspected:
     if not found.whole and not found.texts and not found.of:
         raise _damaged(name)
     text = storable(found.text)
+    if kind == AttachmentKind.TEXT and not text:
+        raise _empty(name)
     pages = found.of if kind == AttachmentKind.PDF else 0
     whole = found.whole and found.pages == found.of
     return Inspected(kind=kind, media_type=media_type, text=text, whole=whole, pages=pages)
+
+
+def _empty(name: str) -> InvalidInput:
+    return InvalidInput(f"“{name}” is empty.", code="empty_file", field="file")
 
 
 def _damaged(name: str) -> InvalidInput:
