@@ -28,6 +28,9 @@ TOTALS = {
     "cost_usd": Sum("cost_usd", default=0),
 }
 
+NO_FAILURES = ("declined", "stopped", "interrupted", "failed", "superseded", "not_allowed")
+"""Error codes of calls that were not run, or broken off, through no fault of the tool's."""
+
 
 class ToolCallOutput(Shape):
     """A call that has ended, as an answer names it."""
@@ -123,7 +126,8 @@ def usage_summary(*, user_id: UUID, since: datetime, until: datetime) -> dict[st
     calls = ModelCall.objects.for_user(user_id).filter(ModelCall.BY_A_MODEL, period).order_by()
     days = calls.annotate(day=TruncDate("created_at"))
     tools = ToolCall.objects.for_user(user_id).filter(period).order_by().values("name")
-    counted = tools.annotate(calls=Count("pk"), failed=Count("pk", filter=Q(is_error=True)))
+    failed = Count("pk", filter=Q(is_error=True) & ~Q(error_code__in=NO_FAILURES))
+    counted = tools.annotate(calls=Count("pk"), failed=failed)
     return {
         "total": _money(calls.aggregate(**TOTALS)),
         "by_day": _grouped(days, "day"),

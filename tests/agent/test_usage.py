@@ -14,7 +14,8 @@ from apps.accounts.models import User
 from apps.accounts.services import preferences_update
 from apps.agent.model.client import priced
 from apps.agent.models import ModelCall, ToolCall
-from apps.agent.selectors import turn_usage
+from apps.agent.selectors import NO_FAILURES, turn_usage
+from apps.chat.audit_log.words import NOT_RUN
 from apps.core.ids import uuid7
 
 pytestmark = pytest.mark.django_db
@@ -62,6 +63,18 @@ def test_usage_adds_up_by_day_purpose_and_model(alice: User, api: Api) -> None:
         (timezone.now().date().isoformat(), 2)
     ]
     assert body["tools"] == [{"name": "think", "calls": 2, "failed": 1}]
+
+
+def test_a_call_that_the_user_declined_or_stopped_is_no_failure_of_its_tool(
+    alice: User, api: Api
+) -> None:
+    for position, code in enumerate(["declined", "stopped", "superseded", "timeout"]):
+        ToolCall.objects.create(
+            user=alice, name="think", round=1, position=position, is_error=True, error_code=code
+        )
+    tools = api(alice).get("/api/v1/usage/").json()["tools"]
+    assert tools == [{"name": "think", "calls": 4, "failed": 1}]
+    assert set(NO_FAILURES) == set(NOT_RUN)  # as the log of a conversation has it
 
 
 def test_the_period_can_be_chosen(alice: User, api: Api) -> None:
