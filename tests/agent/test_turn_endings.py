@@ -12,7 +12,7 @@ from apps.agent.tools.base import Tier
 from apps.agent.turn.events import Response, TextDelta, ToolResult, TurnResumed
 from apps.core.db.pool import in_db
 from tests.agent.turns import Turn, a_tool, answering
-from tests.peers.anthropic_server import AnthropicServer, reply, thinking, tool
+from tests.peers.anthropic_server import AnthropicServer, Reply, reply, thinking, tool
 from tests.waiting import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -75,6 +75,17 @@ async def test_every_call_leaves_a_row_with_tokens_times_and_cost(
     assert call.first_token_ms is not None
     assert call.first_token_ms <= call.latency_ms
     assert call.request_id == "req_peer"
+
+
+async def test_a_call_costs_what_is_set_for_the_model_asked_for_where_its_endpoint_calls_it_otherwise(
+    alice: User, peer: AnthropicServer, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.IZZY_MODEL_PRICES = {"claude-sonnet": (3, 15, 3, 3)}
+    events = Reply.events
+    monkeypatch.setattr(Reply, "events", lambda given, _, size: events(given, "/models/q4.gguf", size))
+    peer.add(reply("Hi.", usage={"input_tokens": 1000, "output_tokens": 200}))
+    await Turn(alice).run()
+    assert float((await row(alice)).cost_usd) == pytest.approx((1000 * 3 + 200 * 15) / 1e6)
 
 
 async def test_a_server_that_cannot_count_costs_nobody_the_answer(

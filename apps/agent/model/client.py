@@ -235,15 +235,17 @@ def model_for(purpose: Purpose) -> str:
     return str(names[purpose])
 
 
-def priced(usage: dict[str, int], model: str) -> Usage:
+def priced(usage: dict[str, int], *models: str) -> Usage:
     """The tokens of one call (in the names of the Messages API) with their cost in dollars.
 
-    Prices are those of `IZZY_MODEL_PRICES` under the longest beginning of the model's name; unlisted models are free.
+    Prices are those of `IZZY_MODEL_PRICES` under the longest beginning of the model's name, of several (as the endpoint calls it, as
+    it was asked for) the first that is listed; unlisted models are free.
     """
     counted = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
     sent, received, read, written = counts = [usage.get(name, 0) for name in counted]
     table = settings.IZZY_MODEL_PRICES
-    name = max((name for name in table if model.startswith(name)), key=len, default=None)
+    listed = ([name for name in table if model.startswith(name)] for model in models)
+    name = max(next(filter(None, listed), []), key=len, default=None)
     prices = table[name] if name is not None else (0, 0, 0, 0)
     cost = sum(count * float(price) for count, price in zip(counts, prices, strict=True)) / MILLION
     return Usage(sent, received, read, written, cost, calls=1)
