@@ -131,11 +131,15 @@ def _found(user_id: UUID, words: str) -> list[Group]:
 def _conversations(user_id: UUID, words: str, hits: list[Hit]) -> list[Entry]:
     named = conversations_for(user_id).filter(says("title", words)).order_by("-updated_at")[:EACH]
     found = {row.pk: _conversation(row) for row in named}
-    said = {hit.conversation_id: hit for hit in reversed(hits) if hit.conversation_id}
-    for row in conversations_for(user_id).filter(pk__in=said):
-        hit = said[row.pk]
-        url = f"{reverse('chat:conversation', args=[row.pk])}#message-{hit.source_id}"
-        found.setdefault(row.pk, Entry(str(row), url, _short(hit.text), "chat"))
+    said: dict[UUID, Hit] = {}
+    for hit in hits:
+        if hit.conversation_id:
+            said.setdefault(hit.conversation_id, hit)
+    rows = conversations_for(user_id).in_bulk(list(said))
+    for key, hit in said.items():
+        if key in rows:
+            url = f"{reverse('chat:conversation', args=[key])}#message-{hit.source_id}"
+            found.setdefault(key, Entry(str(rows[key]), url, _short(hit.text), "chat"))
     return list(found.values())
 
 

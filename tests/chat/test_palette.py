@@ -5,8 +5,9 @@ from django.test import Client
 
 from apps.accounts.models import User
 from apps.capabilities.catalog.versions import capability_create
+from apps.chat.conversations.handover import messages_index
 from apps.chat.conversations.ingest import messages_ingest
-from apps.chat.models import Conversation
+from apps.chat.models import Conversation, Message, Role
 from apps.chat.palette import palette
 from apps.memory.files.services import file_write
 from apps.memory.models import Status
@@ -63,6 +64,16 @@ def test_what_is_called_so_stands_before_what_only_tells_of_it(alice: User) -> N
     shown = found(alice, "honey")
     assert [shown["Files"][0], shown["Capabilities"][0]] == ["honey.md", "honey"]
     assert [len(shown["Files"]), len(shown["Capabilities"])] == [5, 5]
+
+
+def test_a_conversation_that_is_about_it_stands_before_newer_ones_that_touch_on_it(alice: User) -> None:
+    said = ["The warranty of the boiler ends in May"] + ["The boiler is loud, and so is the radio"] * 6
+    for number, text in enumerate(said):
+        talk = Conversation.objects.create(user=alice, title=f"Talk {number}")
+        message = Message(user=alice, conversation=talk, position=1, role=Role.USER, text=text)
+        message.save()
+        messages_index([message])
+    assert found(alice, "boiler warranty")["Conversations"][0] == "Talk 0"
 
 
 def test_a_talkative_conversation_leaves_room_for_the_rest(alice: User) -> None:
