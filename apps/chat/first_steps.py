@@ -147,7 +147,8 @@ def _own(user_id: UUID, built: list[Capability]) -> Iterator[Suggestion]:
 
 
 def _newest(user_id: UUID) -> Conversation | None:
-    return conversations_for(user_id).exclude(title="").order_by("-updated_at").first()
+    rows = conversations_for(user_id).filter(archived=False).exclude(title="")
+    return rows.order_by("-updated_at").first()
 
 
 def _topics(user_id: UUID) -> list[str]:

@@ -57,6 +57,7 @@ def test_suggestions_come_from_what_the_user_has(alice: User, bob: User) -> None
     nothing = [each.title for each in suggestions(bob.pk)]
     memory_create(user_id=alice.pk, content="Bees swarm in May", tags=["bees"])
     talk = Conversation.objects.create(user=alice, title="<b>Hives</b>")
+    Conversation.objects.create(user=alice, title="Put away", archived=True)
     found = suggestions(alice.pk)
     assert [each.words for each in found[:2]] == ["<b>Hives</b>", "What do you know about bees?"]
     assert found[0].url == f"/c/{talk.pk}/"
