@@ -3,6 +3,7 @@
 import hashlib
 import json
 from typing import Any, cast
+from urllib.parse import quote
 from uuid import UUID
 
 from django.conf import settings
@@ -266,7 +267,9 @@ def _shown(request: HttpRequest) -> dict[str, Any]:
     rows: Any = _found(request, query) if query else shown
     page = Paginator(rows, PAGE_SIZE).get_page(_number(request))
     asked = (
-        "show=archived&"
+        f"q={quote(query)}&"
+        if query
+        else "show=archived&"
         if archived
         else "folder=none&"
         if loose

@@ -193,8 +193,10 @@ def test_what_was_done_to_many_is_undone(
     assert not Conversation.objects.for_user(alice).filter(archived=True).exists()
     # A search finds what was archived before beside the others.
     Conversation.objects.for_user(alice).filter(pk=keys[0]).update(archived=True)
-    undo(bulk(do="archive"))
+    found = bulk(do="archive", back="q=One&page=1")
+    undo(found)
     assert Conversation.objects.for_user(alice).get(archived=True).title == "One"
+    assert found.count('name="back" value="q=One&amp;') == 2  # also once it is undone
     bulk(do="archive")
     assert "Undo" not in bulk(do="archive")
     bulk(do="restore")
