@@ -21,7 +21,7 @@ from apps.agent.model.messages import (
     valid_id,
     valid_name,
 )
-from apps.core.text import depth_of, storable, strict_loads
+from apps.core.text import depth_of, estimate_tokens, storable, strict_loads
 
 MAX_COUNT = 2**31 - 1
 """No server counts more tokens than this in earnest, and the ledger cannot hold more."""
@@ -123,6 +123,16 @@ class Answer:
         if len(fitting) < len(piece):
             self.stop_reason, self.complete, self.full = "max_tokens", True, True
         return fitting
+
+    @property
+    def tokens(self) -> dict[str, int]:
+        """As the endpoint counted them; it says at the end alone how many it wrote, so what had come by then is estimated."""
+        if self.complete and not self.full:
+            return self.usage
+        came = estimate_tokens(
+            "".join(piece for each in self.opened.values() for piece in each.text + each.json)
+        )
+        return self.usage | {"output_tokens": max(self.usage.get("output_tokens", 0), came)}
 
     def blocks(self) -> list[dict[str, Any]]:
         """The blocks as they go back into the next request; blank text is left out, which the API refuses.

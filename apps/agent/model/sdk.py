@@ -202,7 +202,7 @@ class _Call:
         """The endpoint's count so far; zero offline, where no model is called."""
         if self.endpoint.is_offline:
             return Usage()
-        return priced(self.answer.usage, self.answer.model, self.request.model)
+        return priced(self.answer.tokens, self.answer.model, self.request.model)
 
     def _pause(self, error: ModelError, attempt: int) -> float | None:
         """Seconds until the next attempt: as many as the endpoint asks for, else half a second doubled each time and
