@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 from django.urls import reverse
 
 from apps.accounts.models import User
@@ -26,7 +26,7 @@ MAX_QUERY_CHARS = 200
 FOUND = 24
 """Documents looked at: so many messages, and so many of the other kinds together."""
 MESSAGES = Scope(sources=frozenset({Source.CONVERSATION}))
-Row = TypeVar("Row", MemoryFile, Capability)
+Row = TypeVar("Row", bound=Model)
 OTHERS = Scope(sources=frozenset({Source.MEMORY, Source.FILE, Source.CAPABILITY}))
 """A search each: a talkative conversation would else leave no place for the rest."""
 LEAST_SCORE = 0.35

@@ -178,7 +178,7 @@ def test_an_edited_message_takes_the_place_of_what_it_replaces(reduce: Reduce) -
 def test_an_edit_in_another_tab_takes_away_what_izzy_said_by_itself_after_it(reduce: Reduce) -> None:
     record = Recording()
     frames = [record.queued("build it"), finished(record, "turn-1", "")]
-    by_izzy = {"client_id": "", "message": None, "title": "Food", "replaces": []}
+    by_izzy: Frame = {"client_id": "", "message": None, "title": "Food", "replaces": []}
     frames += [record.event("turn_queued", "news", **by_izzy), finished(record, "news", "It is ready.")]
     left = reduce([*frames, record.queued("build another", replaces=("message-1", "answer-news"))])
     assert [turn["id"] for turn in left["turns"]] == ["turn-2"]

@@ -94,7 +94,7 @@ def test_a_scan_keeps_its_lines_however_its_greys_are_kept(
     made = bring(client, "scan.png", file.getvalue()).json()
     shown = client.get(f"{API}{made['id']}/content/?shown=true").content
     copy = Image.open(io.BytesIO(shown)).convert("L")
-    greys = [copy.getpixel((copy.width // 2, y)) for y in range(copy.height)]
+    greys = copy.tobytes()[copy.width // 2 :: copy.width]  # down its middle
     lines = sum(before > 200 >= grey for before, grey in pairwise(greys))
     assert (lines, greys[0]) == (85, 255)
 
