@@ -1,5 +1,6 @@
 """Review: things wait for the user's word, and what each word does."""
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 
 import pytest
@@ -9,7 +10,7 @@ from apps.accounts.models import Review, User
 from apps.accounts.services import preferences_update
 from apps.core.errors import Conflict, InvalidInput, NotFound
 from apps.memory.models import Memory, MemoryEdge, Origin, Proposal, Status, Trust
-from apps.memory.notes.changes import memories_erase, memory_update
+from apps.memory.notes.changes import memories_erase, memory_archive, memory_update
 from apps.memory.notes.creation import memory_submit, status_for
 from apps.memory.notes.history import text_diff
 from apps.memory.notes.joining import contradiction_resolve, edge_create, memory_supersede
@@ -165,6 +166,35 @@ def test_a_proposal_for_a_note_that_is_gone_becomes_a_note_of_its_own(
     memories_erase(user_id=alice.pk, memory_ids=[target.pk])
     held = review_accept(user_id=alice.pk, memory_id=proposal.pk)
     assert (held.pk, held.status) == (proposal.pk, Status.ACTIVE)
+
+
+@pytest.mark.parametrize("take", [memory_update, memory_supersede])
+def test_a_text_that_is_accepted_is_remembered_where_its_note_was_archived_meanwhile(
+    alice: User, note: MakeNote, take: Callable[..., Memory]
+) -> None:
+    target = note(alice, "The user lives in Lisbon.")
+    proposal = take(
+        user_id=alice.pk, memory_id=target.pk, content="The user lives in Oslo.", change=BY_PAGE
+    )
+    memory_archive(user_id=alice.pk, memory_id=target.pk)
+    (shown,) = waiting_of(alice.pk, [fresh(proposal)])
+    assert not shown.changes_other
+    review_accept(user_id=alice.pk, memory_id=proposal.pk)
+    assert found_texts(alice, "Where does the user live?") == ["The user lives in Oslo."]
+    put_away = fresh(target)
+    assert (put_away.status, put_away.content) == (Status.ARCHIVED, "The user lives in Lisbon.")
+
+
+def test_labels_that_are_accepted_bring_back_nothing_that_was_archived(
+    alice: User, note: MakeNote
+) -> None:
+    preferences_update(user_id=alice.pk, review="everything")
+    target = note(alice, "The user lives in Lisbon.")
+    proposal = memory_update(user_id=alice.pk, memory_id=target.pk, change=BY_ASSISTANT, tags=["home"])
+    memory_archive(user_id=alice.pk, memory_id=target.pk)
+    review_accept(user_id=alice.pk, memory_id=proposal.pk)
+    assert found_texts(alice, "lives") == []
+    assert (fresh(target).status, fresh(target).tags) == (Status.ARCHIVED, ["home"])
 
 
 def test_merging_into_another_note(alice: User, note: MakeNote) -> None:

@@ -68,6 +68,18 @@ def test_what_was_replaced_already_stands_for_the_newest(alice: User, note: Make
     assert found_texts(alice, "lives") == ["The user lives in Oslo."]
 
 
+def test_what_was_replaced_and_then_archived_stands_for_the_newest_too(
+    alice: User, note: MakeNote
+) -> None:
+    first = note(alice, "The user lives in Lisbon.")
+    second = replace(alice, first, "The user lives in Madrid.")
+    memory_archive(user_id=alice.pk, memory_id=first.pk)
+    third = replace(alice, first, "The user lives in Oslo.")
+    assert (fresh(first).status, fresh(first).superseded_by_id) == (Status.ARCHIVED, second.pk)
+    assert fresh(second).superseded_by_id == third.pk
+    assert found_texts(alice, "lives") == ["The user lives in Oslo."]
+
+
 def test_a_chain_that_ends_in_a_deleted_note_is_told(alice: User, note: MakeNote) -> None:
     first = note(alice, "The user lives in Lisbon.")
     second = replace(alice, first, "The user lives in Madrid.")

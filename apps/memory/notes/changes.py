@@ -155,7 +155,7 @@ def memory_update(
     """
     note = memory_get(user_id, memory_id, lock=True)
     values = occasions_asked(note, clean_changes(changes), change)
-    if _is_replaced(note) and values.get("status") in {Status.ACTIVE, Status.PENDING}:
+    if is_replaced(note) and values.get("status") in {Status.ACTIVE, Status.PENDING}:
         raise Conflict(REPLACED, code="replaced", field="status")
     if not change.by_hand:
         if note.status == Status.PENDING:
@@ -170,7 +170,7 @@ def memory_update(
     return note
 
 
-def _is_replaced(note: Memory) -> bool:
+def is_replaced(note: Memory) -> bool:
     """Whether another note has taken the place of this one, which may be archived since."""
     if note.status != Status.ARCHIVED or note.superseded_by_id is None:
         return note.status == Status.SUPERSEDED

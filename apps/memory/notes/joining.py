@@ -27,7 +27,7 @@ from apps.memory.models import (
 from apps.memory.notes.selectors import memory_get, open_contradictions
 from apps.memory.trust import least_trust
 
-from .changes import change_apply, plans_call_off
+from .changes import change_apply, is_replaced, plans_call_off
 from .creation import INHERITED, notes_store, proposal_instead
 from .fields import MAX_TAGS, TIER_DEFAULTS, clean_changes, clean_content
 from .occasions import occasions_asked, occasions_typed
@@ -121,7 +121,7 @@ def newest_of(note: Memory) -> Memory:
     """The end of the chain of notes that replaced one another, locked for a change. Raises Conflict where it is gone."""
     seen = {note.pk}
     notes = Memory.objects.for_user(note.user_id).select_for_update()
-    while note.status == Status.SUPERSEDED and note.superseded_by_id not in seen:
+    while is_replaced(note) and note.superseded_by_id not in seen:
         later = notes.filter(supersedes=note.pk).first()
         if later is None:
             message = (

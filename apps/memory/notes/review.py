@@ -73,7 +73,7 @@ def review_accept(
     """Do what a pending note proposes, with another text where one is given; returns the note that holds it now.
 
     A new note becomes active; a replacement becomes active and supersedes; a change or merge goes into the note it
-    concerns, and the proposal is deleted (restorable). Where that note is gone by now a new one is made of it.
+    concerns, and the proposal is deleted (restorable). Where that note is gone or archived by now a new one is made of it.
     Accepting does not raise the trust: what came from an untrusted source stays marked. A text that the user has
     rewritten is the user's.
 
@@ -168,7 +168,7 @@ def review_decide(
 
 
 def _target(note: Memory) -> Memory | None:
-    """The note that a proposal concerns, or what replaced it since; None where there is none (any more)."""
+    """The note that a proposal concerns, or what replaced it since; None where there is none (any more), or it was put away."""
     if note.proposed_action == Proposal.ADD or note.proposed_target_id is None:
         return None
     rows = Memory.objects.for_user(note.user_id).select_for_update()
@@ -177,7 +177,14 @@ def _target(note: Memory) -> Memory | None:
         newest = newest_of(target) if target is not None else None
     except Conflict:
         return None
-    return None if newest is None or newest.status == Status.PENDING else newest
+    if newest is None or newest.status == Status.PENDING or is_put_away(newest, note):
+        return None
+    return newest
+
+
+def is_put_away(target: Memory, note: Memory) -> bool:
+    """Whether a note was archived, so that nobody would find in it the text that a proposal brings."""
+    return target.status == Status.ARCHIVED and target.content != note.content
 
 
 def _take_in(

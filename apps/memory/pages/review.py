@@ -22,6 +22,7 @@ from apps.memory.models import Memory, MemoryEdge, Proposal, Relation, Status
 from apps.memory.notes.history import DiffPiece, text_diff
 from apps.memory.notes.joining import contradiction_resolve
 from apps.memory.notes.review import (
+    is_put_away,
     review_accept,
     review_decide,
     review_merge,
@@ -72,10 +73,15 @@ def waiting_of(
 ) -> list[Waiting]:
     """The notes with what stands against each, by the rule that capture merges by, in their order; `shown` makes of a text
     what the reader sees of it. Without `look` none is compared with all notes: a card does so by itself later."""
-    targets = memories_by_id(
+    known = memories_by_id(
         user_id, [note.proposed_target_id for note in notes if note.proposed_target_id]
     )
-    alone = [note for note in notes if look and note.proposed_target_id not in targets]
+    targets = {
+        note.pk: target
+        for note in notes
+        if (target := known.get(note.proposed_target_id)) and not is_put_away(target, note)
+    }
+    alone = [note for note in notes if look and note.pk not in targets]
     each = similar_each(user_id, [note.content for note in alone], top_k=CANDIDATES, scope=NOTES)
     near = dict(zip((note.pk for note in alone), each, strict=True))
     known = memories_by_id(user_id, {key for found in near.values() for key, _ in found})
@@ -83,15 +89,15 @@ def waiting_of(
     for note in notes:
         other: Memory | None = None
         action, similarity = Proposal.ADD, None
-        if note.proposed_target_id in targets:
-            action, other = Proposal(note.proposed_action), targets[note.proposed_target_id]
+        if note.pk in targets:
+            action, other = Proposal(note.proposed_action), targets[note.pk]
         for key, alike in near.get(note.pk, ()):
             one = known.get(key)
             if one and one.status == Status.ACTIVE and says_the_same(note.content, one.content, alike):
                 other, similarity = one, alike
                 break
         diff = tuple(text_diff(shown(other.content), shown(note.content))) if other else ()
-        looks = not look and note.proposed_target_id not in targets
+        looks = not look and note.pk not in targets
         waiting.append(
             Waiting(note=note, action=action, other=other, similarity=similarity, diff=diff, looks=looks)
         )
