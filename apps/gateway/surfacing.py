@@ -25,6 +25,7 @@ from apps.memory.recall.block import (
     SurfacedNote,
     SurfacedWords,
     compose,
+    dated,
     shortened,
 )
 from apps.memory.recall.injection import (
@@ -114,7 +115,8 @@ def block_again(user_id: UUID, shown: Sequence[Mapping[str, Any]]) -> Block:
         if note is not None and note.status == Status.ACTIVE and note.pk not in first
     ]
     here = now.astimezone(user_time_zone(user_id))
-    return _framed(compose(again, standing, now=here, budget=BUDGET_TOKENS - ELEMENT_TOKENS))
+    lines = compose(dated(user_id, again), standing, now=here, budget=BUDGET_TOKENS - ELEMENT_TOKENS)
+    return _framed(lines)
 
 
 def _known(

@@ -13,7 +13,7 @@ from apps.accounts.models import User
 from apps.accounts.services import preferences_update
 from apps.core.ids import uuid7
 from apps.core.text import estimate_tokens
-from apps.memory.models import Kind, Memory, Origin, Tier, Trust
+from apps.memory.models import Kind, Memory, MemoryRevision, Origin, Tier, Trust
 from apps.memory.notes.changes import cycle_advance, memory_archive, memory_delete, memory_update
 from apps.memory.notes.revisions import Change
 from apps.memory.recall import injection
@@ -152,6 +152,23 @@ def test_dates_in_the_block_are_days_where_the_user_is(
     )
     words = SurfacedWords(heard, heard.text, 0.9)
     assert words.marks(said.astimezone(ZoneInfo("America/Los_Angeles")))[1] == "2026-11-23"
+
+
+def test_a_date_beside_a_note_is_that_of_its_words_not_of_its_labels(
+    alice: User, note: MakeNote, relevance: Relevance
+) -> None:
+    said, edited = timezone.now() - days(9), timezone.now() - days(4)
+    made = note(alice, "Sees the dentist tomorrow.", kind="fact")
+    rows = Memory.objects.for_user(alice).filter(pk=made.pk)
+    rows.update(created_at=said, updated_at=said)
+    memory_update(user_id=alice.pk, memory_id=made.pk, tags=["teeth"])
+    relevance({made: 0.9})
+    assert f"- ({said:%Y-%m-%d}): Sees the dentist" in surface(alice.pk, ["dentist"]).text
+    memory_update(user_id=alice.pk, memory_id=made.pk, content="Sees the surgeon tomorrow.")
+    MemoryRevision.objects.for_user(alice).update(created_at=edited)
+    memory_update(user_id=alice.pk, memory_id=made.pk, importance=5)
+    relevance({made: 0.9})
+    assert f"- ({edited:%Y-%m-%d}): Sees the surgeon" in surface(alice.pk, ["dentist"]).text
 
 
 def test_what_comes_from_elsewhere_is_marked(alice: User, note: MakeNote, relevance: Relevance) -> None:

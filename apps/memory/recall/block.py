@@ -12,12 +12,12 @@ from typing import TypeAlias
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
-from django.db.models import QuerySet
+from django.db.models import F, Max, QuerySet
 
 from apps.core.db.prepared import prepared
 from apps.core.db.writing import insert_all
 from apps.core.text import estimate_tokens
-from apps.memory.models import STANDING, Kind, Memory, NoteHandle, Tier, Trust
+from apps.memory.models import STANDING, Kind, Memory, MemoryRevision, NoteHandle, Tier, Trust
 from apps.search.documents import Hit, Source
 
 BUDGET_TOKENS = 500
@@ -71,7 +71,8 @@ def lasts(note: Memory) -> bool:
 @dataclass(frozen=True, slots=True)
 class SurfacedNote:
     """A note as it was brought up: `score` = relevance x importance/3 x recency; `reason` is a sentence that says why, `parts`
-    what the relevance is made of. `handle` is its short name in the conversation, "" where the block names none."""
+    what the relevance is made of. `handle` is its short name in the conversation, "" where the block names none. Its text has been
+    the note's since `said_at` (None: since the note was last changed), see `dated`."""
 
     note: Memory
     text: str
@@ -79,25 +80,32 @@ class SurfacedNote:
     reason: str = ""
     parts: Mapping[str, float] = field(default_factory=dict)
     handle: str = ""
+    said_at: datetime | None = None
 
     @property
     def id(self) -> UUID:
         return self.note.pk
 
+    @property
+    def day_tells(self) -> bool:
+        """Whether its words mean little without their date."""
+        return self.note.kind in PASSING or _RELATIVE.search(self.text) is not None
+
     def marks(self, now: datetime) -> list[str]:
         """The mark that a reader has to know beside its text: how far to rely on it and, where that tells something, its date, in
         the zone of `now`."""
         note, marks = self.note, []
-        day = note.updated_at.astimezone(now.tzinfo)
+        said_at = self.said_at or note.updated_at
+        day = said_at.astimezone(now.tzinfo)
         if note.trust == Trust.UNTRUSTED:
             marks.append("untrusted")
         elif note.category == STANDING:
             marks.append("standing")
         elif note.faded and not lasts(note):
             marks.append("faded")
-        if note.kind in PASSING or _RELATIVE.search(self.text):
+        if self.day_tells:
             marks.append(f"{day:%Y-%m-%d}")
-        elif now - note.updated_at > YEAR and not lasts(note):
+        elif now - said_at > YEAR and not lasts(note):
             marks.append(f"{day:%B %Y}")
         return marks
 
@@ -118,6 +126,34 @@ class SurfacedNote:
             **({"faded": True} if self.note.faded else {}),
             **({"untrusted": True} if self.note.trust == Trust.UNTRUSTED else {}),
         }
+
+
+def dated(user_id: UUID, items: Iterable[SurfacedNote]) -> list[SurfacedNote]:
+    """The notes with since when they say what they say, where a date is shown: what sorts a note anew, or has it accepted, says
+    nothing anew, and "tomorrow" is the day after it was said."""
+    items = list(items)
+    asked = [
+        item.note for item in items if item.note.updated_at > item.note.created_at and _shows_age(item)
+    ]
+    if not asked:
+        return items
+    other = dict(_said_otherwise(user_id, [note.pk for note in asked]))
+    since = {note.pk: other.get(note.pk, note.created_at) for note in asked}
+    return [replace(item, said_at=since.get(item.id)) for item in items]
+
+
+def _shows_age(item: SurfacedNote) -> bool:
+    return item.day_tells or not lasts(item.note)
+
+
+@prepared
+def _said_otherwise(
+    user_id: UUID, memory_ids: list[UUID]
+) -> QuerySet[MemoryRevision, tuple[UUID, datetime]]:
+    """Until when those notes that once said something else than now did so last."""
+    kept = MemoryRevision.objects.owned_by(user_id).filter(memory__id__among=memory_ids)
+    others = kept.exclude(content=F("memory__content")).order_by().values("memory_id")
+    return others.annotate(until=Max("created_at")).values_list("memory_id", "until")
 
 
 @dataclass(frozen=True, slots=True)

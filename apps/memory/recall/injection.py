@@ -29,6 +29,7 @@ from .block import (
     SurfacedNote,
     SurfacedWords,
     composed_in,
+    dated,
     fits,
     lasts,
     line_of,
@@ -110,14 +111,14 @@ def worth_bringing_up(
         if note.pk not in exclude_ids:
             standing.append(replace(item, handle=""))
     scope = replace(NOTES, exclude_ids=frozenset([*exclude_ids, *(item.id for item in standing)]))
-    items: list[Item] = []
+    items: list[SurfacedNote] = []
     if talk and asks_about_user(talk[-1]):
-        items += notes_about_user(user_id, now=now, exclude_ids=scope.exclude_ids)
+        items = notes_about_user(user_id, now=now, exclude_ids=scope.exclude_ids)
     elif hits := recall(
         user_id, talk, top_k=CANDIDATES, scope=scope, least=LEAST_RELEVANCE, explain=explain
     ):
-        items += _relevant(user_id, hits, now)
-    return standing, items
+        items = _relevant(user_id, hits, now)
+    return dated(user_id, standing), [*dated(user_id, items)]
 
 
 def unread_words(
