@@ -5,7 +5,7 @@ from typing import Any
 
 from django import forms
 from django.contrib.auth import authenticate
-from django.contrib.auth.forms import AuthenticationForm
+from django.contrib.auth.forms import AuthenticationForm, UsernameField
 from django.contrib.auth.password_validation import validate_password
 from django.core.validators import RegexValidator, URLValidator
 from django.http import HttpRequest
@@ -31,14 +31,15 @@ def password_field(label: str, *, new: bool = False, help_text: str = "") -> for
     )
 
 
-def username_field() -> forms.CharField:
+def username_field() -> UsernameField:
+    """In one spelling (NFKC), as names are kept: who typed it so once is known by it."""
     attrs = {
         "autocomplete": "username",
         "autocapitalize": "none",
         "autofocus": True,
         "spellcheck": "false",
     }
-    return forms.CharField(label="User name", max_length=150, widget=forms.TextInput(attrs=attrs))
+    return UsernameField(label="User name", max_length=150, widget=forms.TextInput(attrs=attrs))
 
 
 class CurrentPasswordForm(PlainForm):

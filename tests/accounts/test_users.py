@@ -37,6 +37,15 @@ def test_the_superuser_adds_a_user_who_can_sign_in_with_the_password_shown(
     assert not User.objects.get(username="dora").is_superuser
 
 
+@pytest.mark.parametrize("typed", ["ｔａｒｏ", "jose\u0301"])
+def test_a_name_opens_as_it_was_typed_when_it_was_given(
+    admin: User, sign_in: SignIn, typed: str
+) -> None:
+    response = sign_in(admin).post("/settings/users/", {"username": typed})
+    credentials = {"username": typed, "password": shown_password(response)}
+    assert Client().post("/sign-in/", credentials).status_code == 302
+
+
 @pytest.mark.parametrize("name", ["alice", "ALICE", "", "a b", "x" * 151, "a\x00"])
 def test_taken_and_bad_names_are_refused(admin: User, alice: User, sign_in: SignIn, name: str) -> None:
     assert sign_in(admin).post("/settings/users/", {"username": name}).status_code == 422
