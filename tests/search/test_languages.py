@@ -24,6 +24,10 @@ from .conftest import found, save
         ("איפה התחנה", "he"),
         ("สวัสดีชาวโลก", "th"),
         ("नमस्ते दुनिया", "hi"),
+        ("MacBook Proを買った", "ja"),
+        ("The user is allergic to α-gal.", "en"),
+        ("Die Schwester von 陽子 ist nicht da und die Mutter auch nicht", "de"),
+        ("Her tattoo reads שלום.", "en"),
         ("xyzzy 42", "en"),
         ("", "en"),
     ],
@@ -39,6 +43,17 @@ def test_german_notes_are_found_by_other_forms(alice: User) -> None:
         "Ich kaufe morgen Brot für die Kinder",
     )
     assert found(alice, "Was war mit dem Garten und dem Haus?")[0].startswith("Ich habe gestern")
+
+
+def test_one_foreign_sign_makes_no_other_language_of_a_note(alice: User) -> None:
+    save(
+        alice,
+        "The user's sister 陽子 breeds huskies.",
+        "The husky of a neighbour barks.",
+        "Tea is green.",
+    )
+    assert "The user's sister 陽子 breeds huskies." in found(alice, "husky")[:2]
+    assert document_terms("陽子 breeds huskies") == ("en", ["陽子", "breed", "huski"])
 
 
 def test_accents_may_be_left_out(alice: User) -> None:

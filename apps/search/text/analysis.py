@@ -39,6 +39,12 @@ _SCRIPTS = (
     ("ko", re.compile("[\uac00-\ud7af]")),
     ("zh", re.compile("[\u4e00-\u9fff]")),
 )
+_LETTERS = re.compile(
+    "[\u0370-\u03ff\u0590-\u06ff\u0900-\u097f\u0b80-\u0bff]"
+)  # of those that are no dense ones
+_LATIN_LETTERS = re.compile("[A-Za-z\u00c0-\u024f]")
+_DENSE_LETTERS = 3
+"""A sign of a script without spaces says about as much as so many letters."""
 _CYRILLIC = re.compile("[\u0400-\u04ff]")
 _UKRAINIAN = re.compile("[іїєґІЇЄҐ]")
 _CLITICS = frozenset(["c", "d", "j", "l", "m", "n", "s", "t", "qu"])
@@ -52,11 +58,13 @@ for _code, _words in STOP_WORDS.items():
 
 
 def detect_language(text: str, words: Sequence[str] | None = None) -> str:
-    """The language of a text by its script and its function words; English where too little tells. `words` are those of
-    its beginning, where they have been split already."""
+    """The language of a text by the script of most of it and its function words; English where too little tells. `words` are
+    those of its beginning, where they have been split already."""
     if not text.isascii():
         for code, pattern in _SCRIPTS:
             if pattern.search(text, 0, 400):
+                if _is_latin(text[:400]):
+                    break
                 return code
         if 2 * len(_CYRILLIC.findall(text, 0, 400)) > sum(map(str.isalpha, text[:400])):
             return "uk" if _UKRAINIAN.search(text, 0, 400) else "ru"
@@ -67,6 +75,12 @@ def detect_language(text: str, words: Sequence[str] | None = None) -> str:
     best = max(counts, key=counts.__getitem__, default=DEFAULT_LANGUAGE)
     known = counts.get(best, 0)
     return best if known >= MIN_VOTES and known > counts.get(DEFAULT_LANGUAGE, 0) else DEFAULT_LANGUAGE
+
+
+def _is_latin(text: str) -> bool:
+    """Whether a text is written in Latin letters but for a name or a sign, such as the α of α-gal."""
+    others = len(_LETTERS.findall(text)) + _DENSE_LETTERS * sum(map(len, _DENSE.findall(text)))
+    return len(_LATIN_LETTERS.findall(text)) >= others
 
 
 def split_words(text: str) -> list[str]:
