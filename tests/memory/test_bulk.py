@@ -14,7 +14,7 @@ from apps.core.errors import InvalidInput, NotFound, TooLarge
 from apps.memory.models import Memory
 from apps.memory.notes.changes import memory_archive, memory_delete, memory_update
 from apps.memory.notes.creation import memory_create
-from apps.memory.notes.joining import memory_supersede
+from apps.memory.notes.joining import MAX_MERGED, memory_supersede
 from apps.memory.notes.undoing import MAX_AT_ONCE, bulk_change, memory_tag
 from apps.memory.similarity import NOTES
 from apps.search.selectors import search
@@ -132,6 +132,11 @@ def test_the_list_keeps_its_filters(browser: Client, three: list[Memory]) -> Non
     data = {"do": "tag", "notes": [str(three[0].pk)], "tag": "x", "back": "tag=old&ordering=created_at"}
     answer = browser.post("/memory/ticked/", data)
     assert answer["Location"] == "/memory/browse/?tag=old&ordering=created_at"
+
+
+def test_more_notes_than_one_merge_takes_in_are_told_of(browser: Client, alice: User) -> None:
+    many = [memory_create(user_id=alice.pk, content=f"Tree {n}.") for n in range(MAX_MERGED + 2)]
+    assert "At most 20 memories can be merged at once" in post(browser, "merge", many)
 
 
 def test_a_merge_is_undone(browser: Client, alice: User, three: list[Memory]) -> None:

@@ -83,8 +83,11 @@ def merge(request: SignedInRequest) -> HttpResponse:
     """GET `?notes=…&notes=…`: the form with their text; POST: one note of them."""
     user_id, posted = request.user.pk, request.method == "POST"
     given = request.POST if posted else request.GET
-    ids = list(dict.fromkeys(map(parse_id, given.getlist("notes"))))
-    found = memories_by_id(user_id, ids[: MAX_MERGED + 1])
+    ids = list(dict.fromkeys(map(parse_id, given.getlist("notes"))))[: MAX_MERGED + 1]
+    if len(ids) > MAX_MERGED and not posted:
+        problem = f"At most {MAX_MERGED} memories can be merged at once: tick fewer of them."
+        return render(request, "memory/merge.html", {"nav": "memory", "problem": problem})
+    found = memories_by_id(user_id, ids)
     if len(found) < len(ids):
         raise NotFound("One of these memories is no longer there.")
     notes = [found[key] for key in ids]
