@@ -155,6 +155,18 @@ def test_a_text_that_was_changed_elsewhere_meanwhile_gives_way_only_when_it_was_
     assert file.content == "Buy eggs"
 
 
+def test_a_file_that_was_renamed_meanwhile_keeps_its_new_name(browser: Client, alice: User) -> None:
+    file = write(alice)
+    form = shown(browser.get(url(file, "edit"), headers=HTMX))
+    assert f'name="initial-{file.pk}-path" value="{PATH}"' in form
+    file_rename(user_id=alice.pk, old_path=PATH, new_path="/memories/shop.md")
+    entered = {f"{file.pk}-path": PATH, f"initial-{file.pk}-path": PATH}
+    entered |= {f"{file.pk}-content": "Buy eggs", f"initial-{file.pk}-content": "Buy milk"}
+    shown(browser.post(url(file, "edit"), entered, headers=HTMX))
+    file.refresh_from_db()
+    assert (file.path, file.content) == ("/memories/shop.md", "Buy eggs")
+
+
 @pytest.mark.parametrize("kept", ["\n", "\r\n", "\r"])
 def test_a_text_is_edited_whatever_its_line_breaks(browser: Client, alice: User, kept: str) -> None:
     file = write(alice, f"Buy milk{kept}and tea")

@@ -264,6 +264,21 @@ def test_a_time_that_is_left_alone_keeps_its_seconds(
     assert (now.valid_from, now.valid_to and now.valid_to.year) == (made.valid_from, 2031)
 
 
+@pytest.mark.parametrize("began", ["2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z"])
+def test_a_time_in_the_hour_that_comes_twice_is_left_alone_too(
+    alice: User, browser: Client, note: MakeNote, began: str
+) -> None:
+    preferences_update(user_id=alice.pk, time_zone="Europe/Berlin")
+    made = note(alice, valid_from=began)
+    assert 'value="2026-10-25T02:30"' in page_of(browser, made)
+    entered = {"valid_from": "2026-10-25T02:30", "valid_to": "2027-10-31T02:30"}
+    browser.post(reverse("memory:valid", args=[made.pk]), entered)
+    now = memory_get(alice.pk, made.pk)
+    assert now.valid_from == made.valid_from
+    assert now.valid_to
+    assert now.valid_to.isoformat() == "2027-10-31T00:30:00+00:00"
+
+
 @pytest.mark.parametrize(
     "entered", [{"valid_from": "2031-01-01T00:00", "valid_to": "2030-01-01T00:00"}, {"valid_to": "soon"}]
 )

@@ -160,14 +160,14 @@ def _rename(user_id: UUID, old: str, new: str, change: Change) -> list[MemoryFil
 
 @transaction.atomic
 def file_update(
-    *, user_id: UUID, file_id: UUID, path: object, text: object = None, change: Change = BY_USER
+    *, user_id: UUID, file_id: UUID, path: object = None, text: object = None, change: Change = BY_USER
 ) -> MemoryFile:
-    """Give a file another path and, unless `text` is None, another content at once. A new path that is taken is a Conflict."""
+    """Give a file another path and another content at once, each unless it is None. A new path that is taken is a Conflict."""
     owner_lock(user_id)
     file = MemoryFile.objects.for_user(user_id).select_for_update().filter(pk=file_id).first()
     if file is None:
         raise NotFound("There is no file with this id.")
-    place = clean_path(path)
+    place = file.path if path is None else clean_path(path)
     if place != file.path:
         file = file_rename(user_id=user_id, old_path=file.path, new_path=place, change=change)[0]
     if text is None:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self, cast
 from django import forms
 from django.http import QueryDict
 from django.utils import timezone
+from django.utils.dateparse import parse_datetime
 
 from apps.core.addressing import addressed
 from apps.core.http.forms import LinesField, PlainForm, in_list, listed
@@ -87,6 +88,11 @@ class EditForm(ServiceForm):
                 "content", f"Changed elsewhere meanwhile. Save again to replace what is there: {now}"
             )
         return given
+
+    def as_shown(self, name: str) -> bool:
+        """Whether a field came back as the form showed it: others may have changed it meanwhile."""
+        shown = self.data.get(self.add_initial_prefix(name))
+        return bool(shown == self.data[self.add_prefix(name)])
 
 
 MAX_SHOWN_CHARS = 1000
@@ -169,7 +175,7 @@ class NoteForm(EditForm):
         given: dict[str, Any] = {
             name: value
             for name, value in self.cleaned_data.items()
-            if self.add_prefix(name) in self.data and not self._as_shown(name)
+            if self.add_prefix(name) in self.data and not (name in SORTING and self.as_shown(name))
         }
         if "tags" in given:
             given["tags"] = listed(given["tags"])
@@ -183,18 +189,30 @@ class NoteForm(EditForm):
                 given.pop(name, None)
         return given
 
-    def _as_shown(self, name: str) -> bool:
-        """Whether it is one of SORTING that came back as the form showed it: others may have changed it meanwhile."""
-        shown = self.data.get(self.add_initial_prefix(name))
-        return name in SORTING and shown == self.data[self.add_prefix(name)]
-
 
 MINUTES = "%Y-%m-%dT%H:%M"
 
 
-def _moment(label: str, help_text: str) -> forms.DateTimeField:
+class MomentField(forms.DateTimeField):
+    """A time to the minute in the user's time zone: of an hour that comes twice the first, unless it is left as it was shown."""
+
+    def to_python(self, value: Any) -> datetime | None:
+        try:
+            return super().to_python(value)
+        except forms.ValidationError as error:
+            moment = parse_datetime(value.strip()) if error.code == "ambiguous_timezone" else None
+            if moment is None:
+                raise
+            return timezone.make_aware(moment)
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        shown = self.widget.format_value(self.prepare_value(initial)) if initial else None
+        return (data or "") != (shown or "")
+
+
+def _moment(label: str, help_text: str) -> MomentField:
     widget = forms.DateTimeInput(attrs={"type": "datetime-local", "class": "input"}, format=MINUTES)
-    return forms.DateTimeField(
+    return MomentField(
         label=label, required=False, widget=widget, help_text=help_text, input_formats=[MINUTES]
     )
 
@@ -330,7 +348,9 @@ class FileForm(EditForm):
     def of(cls, file: MemoryFile, entered: QueryDict | None = None) -> "FileForm":
         """The form filled with a file, or with what was entered of it."""
         values = {"path": file.path, "content": file.content}
-        return cls(entered, initial=values, prefix=str(file.pk)).of_text(file.content)
+        form = cls(entered, initial=values, prefix=str(file.pk)).of_text(file.content)
+        form.fields["path"].show_hidden_initial = True
+        return form
 
     def clean_path(self) -> str:
         """A path that names no root is taken from `/memories` on."""
@@ -340,5 +360,6 @@ class FileForm(EditForm):
         return f"{ROOT}/{path.removeprefix(ROOT[1:] + '/')}"
 
     def changes(self) -> dict[str, Any]:
-        """Path and text; a text that was left as it was shown changes nothing."""
-        return {"path": self.cleaned_data["path"], "text": self.cleaned_data.get("content")}
+        """Path and text; what was left as it was shown changes nothing."""
+        given = {"text": self.cleaned_data.get("content")}
+        return given if self.as_shown("path") else given | {"path": self.cleaned_data["path"]}
