@@ -166,6 +166,38 @@ def test_a_plan_that_is_brought_back_ends_the_note_after_all(
     assert fresh(new).status == Status.DELETED
 
 
+def test_a_note_ends_when_what_replaces_it_begins_though_that_is_put_off_or_brought_forward(
+    alice: User, note: MakeNote
+) -> None:
+    in_a_year = timezone.now() + timedelta(days=365)
+    old = note(alice, "The user lives in Lisbon.", valid_to=in_a_year)
+    now = timezone.now()
+    soon, later = now + timedelta(days=7), now + timedelta(days=30)
+    new = replace(alice, old, "The user lives in Oslo.", valid_from=soon)
+    memory_update(user_id=alice.pk, memory_id=new.pk, valid_from=later)
+    assert (fresh(old).status, fresh(old).valid_to) == (Status.ACTIVE, later)
+    memory_update(user_id=alice.pk, memory_id=new.pk, valid_from=now)
+    assert (fresh(old).status, fresh(old).valid_to) == (Status.SUPERSEDED, now)
+    assert found_texts(alice, "lives") == ["The user lives in Oslo."]
+    memory_update(user_id=alice.pk, memory_id=new.pk, valid_from=soon)
+    assert (fresh(old).status, fresh(old).valid_to) == (Status.ACTIVE, soon)
+    assert found_texts(alice, "lives") == ["The user lives in Lisbon."]
+    memory_delete(user_id=alice.pk, memory_id=new.pk)
+    assert (fresh(old).superseded_by_id, fresh(old).valid_to) == (None, in_a_year)
+
+
+def test_a_note_that_was_replaced_holds_on_where_that_is_put_off(alice: User, note: MakeNote) -> None:
+    old, later = note(alice, "The user lives in Lisbon."), timezone.now() + timedelta(days=7)
+    new = replace(alice, old, "The user lives in Oslo.")
+    memory_update(user_id=alice.pk, memory_id=new.pk, valid_from=later)
+    assert found_texts(alice, "lives") == ["The user lives in Lisbon."]
+    memory_undo(user_id=alice.pk, memory_id=new.pk, version=1)
+    assert found_texts(alice, "lives") == ["The user lives in Oslo."]
+    memory_restore(user_id=alice.pk, memory_id=old.pk)
+    assert (fresh(old).status, fresh(old).valid_to) == (Status.ACTIVE, None)
+    assert fresh(new).status == Status.DELETED
+
+
 def test_a_link_alone_plans_nothing(alice: User, note: MakeNote) -> None:
     later = timezone.now() + timedelta(days=7)
     old, new = note(alice, "Lives in Lisbon."), note(alice, "Lives in Oslo.", valid_from=later)

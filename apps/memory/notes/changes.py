@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -77,13 +77,13 @@ def change_apply(
     note.save(update_fields=[*changed, "updated_at"])
     if INDEXED_FIELDS.intersection(changed):
         notes_reindex(note.user_id, [note])
-    if "status" in changed:
+    if not changed.keys().isdisjoint({"status", "valid_from"}):
         plans_follow(note, change)
 
 
 def plans_follow(new: Memory, change: Change) -> None:
-    """Bring the notes that `new` is to replace from a time ahead in step with its status: they hold on where it is put away,
-    and end as was planned where it is back."""
+    """Bring the notes that `new` is to replace from a time ahead in step with its status and that time: they hold on where it is
+    put away, end as was planned where it is back, and when it begins where that is another time now."""
     if new.status == Status.ACTIVE:
         _plans_renew(new, change)
     elif new.status != Status.SUPERSEDED:
@@ -104,17 +104,43 @@ def plans_call_off(user_id: UUID, memory_ids: Collection[UUID], change: Change) 
 
 
 def _plans_renew(new: Memory, change: Change) -> None:
-    start, notes = new.valid_from, Memory.objects.for_user(new.user_id)
-    if start is None:
-        return
+    start, now, notes = new.valid_from, timezone.now(), Memory.objects.for_user(new.user_id)
     linked = notes.filter(edges_in__source=new, edges_in__relation=Relation.SUPERSEDES)
-    free = linked.filter(status=Status.ACTIVE, superseded_by=None)
-    for old in free.select_for_update(of=("self",)):
-        if _planned(old, new.pk) and (old.valid_from or old.created_at) < start:
-            end = min(start, old.valid_to or start)
-            values: dict[str, Any] = {"superseded_by_id": new.pk, "valid_to": end}
+    # Those it is to replace; those it has replaced before it begins, as is known now; and where it is back those that hold on.
+    due = Q(superseded_by=new, status=Status.ACTIVE)
+    if start is not None:
+        due |= Q(superseded_by=None, status=Status.ACTIVE)
+    if start is not None and start > now:
+        due |= Q(superseded_by=new, status=Status.SUPERSEDED)
+    for old in linked.filter(due).select_for_update(of=("self",)):
+        planned = _planned(old, new.pk)
+        if planned is None or not planned.state["change"].get("made"):
+            continue
+        if old.superseded_by_id is not None:
+            until = planned.state["valid_to"]
+            values = ended_by(old, new, start, until=until and clean_time(until, field="valid_to"))
+            status = values.get("status", Status.ACTIVE)
+            why = replace(change, reason=MOVED)
+            change_apply(old, {**values, "status": status}, Action.UPDATED, why)
+        elif start is not None and (old.valid_from or old.created_at) < start:
             more = {"by": str(new.pk), "made": True}
+            values = ended_by(old, new, start, until=old.valid_to)
             change_apply(old, values, Action.SUPERSEDED, change, more=more)
+
+
+def ended_by(old: Memory, new: Memory, at: datetime | None, *, until: datetime | None) -> dict[str, Any]:
+    """The values of a note that gives way to `new` at a time (None: since that was said) and would hold `until` otherwise."""
+    at, start = at or new.created_at, old.valid_from or old.created_at
+    end = at if at > start else new.created_at
+    values: dict[str, Any] = {
+        "superseded_by_id": new.pk,
+        "valid_to": min(end, until) if until else end,
+    }
+    if end <= start:
+        values["valid_from"] = None  # it was to hold from a time ahead, and never will
+    if end <= timezone.now():
+        values["status"] = Status.SUPERSEDED
+    return values
 
 
 def _planned(old: Memory, newer_id: UUID | None) -> MemoryRevision | None:
@@ -135,6 +161,7 @@ def _differing(note: Memory, values: dict[str, Any], cycle: int) -> dict[str, An
 
 
 CALLED_OFF = "what was to replace it was put away"
+MOVED = "what replaces it holds from another time"
 WAITS = "This note waits for the user's review; only the user can change it."
 REPLACED = "This note was replaced by another. Restore it to have it back in the place of that one."
 

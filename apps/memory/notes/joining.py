@@ -27,7 +27,7 @@ from apps.memory.models import (
 from apps.memory.notes.selectors import memory_get, open_contradictions
 from apps.memory.trust import least_trust
 
-from .changes import change_apply, is_replaced, plans_call_off
+from .changes import change_apply, ended_by, is_replaced, plans_call_off
 from .creation import INHERITED, notes_store, proposal_instead
 from .fields import MAX_TAGS, TIER_DEFAULTS, clean_changes, clean_content
 from .occasions import occasions_asked, occasions_typed
@@ -146,15 +146,7 @@ def supersede_with(
 
     `made` says that `new` came into being for this, so that undoing it takes it away again.
     """
-    start = old.valid_from or old.created_at
-    end = at if at > start else new.created_at
-    values: dict[str, Any] = {"superseded_by_id": new.pk}
-    if old.valid_to is None or old.valid_to > end:
-        values["valid_to"] = end
-    if end <= start:
-        values["valid_from"] = None  # it was to hold from a time ahead, and never will
-    if end <= timezone.now():
-        values["status"] = Status.SUPERSEDED
+    values = ended_by(old, new, at, until=old.valid_to)
     change_apply(old, values, action, change, more={"by": str(new.pk), "made": made})
     edge_ensure(old.user_id, new.pk, old.pk, Relation.SUPERSEDES)
 
