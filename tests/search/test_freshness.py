@@ -14,6 +14,7 @@ from apps.accounts.models import User
 from apps.search.backends import backend
 from apps.search.documents import Scope, Source
 from apps.search.embedders.engines import OllamaEmbedder
+from apps.search.features import text_hash
 from apps.search.filling import sweep_tombstones, sweep_vectors
 from apps.search.index import cache
 from apps.search.index.cache import index_open
@@ -24,7 +25,7 @@ from apps.search.selectors import search, similar
 from apps.search.services import documents_remove
 from tests.peers.ollama_server import OllamaPeer
 
-from .conftest import found, save
+from .conftest import found, save, say
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -93,6 +94,20 @@ def test_a_write_is_taken_into_the_index_that_is_held(alice: User) -> None:
     with cache.index_open(alice.pk) as opened:
         assert opened is not None
         assert opened[1] is held
+
+
+def test_a_name_that_nobody_bears_any_more_is_a_word_like_any_other(alice: User) -> None:
+    save(alice, *(f"The {kind} is pruned in March" for kind in ("rose", "apple tree", "hedge", "vine")))
+    say(alice, ("Rose", "Good morning"), ("Tom", "Good morning"))
+    said = {hit.speaker: hit.source_id for hit in search(alice.pk, "good morning") if hit.speaker}
+    assert index_of(alice).names == {text_hash("rose"), text_hash("tom")}
+    documents_remove(user_id=alice.pk, source=Source.CONVERSATION, source_ids=[said["Rose"]])
+    assert index_of(alice).names == {text_hash("tom")}
+    now = search(alice.pk, "pruning a rose")
+    assert now[0].causes.words == ("pruning", "rose")
+    cache.forget(alice.pk)
+    anew = search(alice.pk, "pruning a rose")
+    assert [hit.score for hit in anew] == pytest.approx([hit.score for hit in now], abs=0.01)
 
 
 def test_what_was_rolled_back_was_never_there(alice: User) -> None:

@@ -179,6 +179,16 @@ class UserRows:
                 each.wipe(rows)
         for term in [term for term, held in self.postings.items() if not self.alive[held].any()]:
             self._drop(term)
+        self._forget_names(rows)
+
+    def _forget_names(self, rows: Rows) -> None:
+        """Who speaks in these dead rows alone is no speaker any more: the word is one like any other."""
+        speakers = self.features[["first_name", "last_name"]]
+        said = {name for both in speakers[rows].tolist() for name in both} & self.names
+        living = speakers[: self.size][self.alive[: self.size]] if said else speakers[:0]
+        for name in said:
+            if not ((living["first_name"] == name) | (living["last_name"] == name)).any():
+                self.names.discard(name)
 
     def _places(self, ids: NDArray[np.int64]) -> Rows:
         """The rows that hold passages, -1 where none does."""
