@@ -227,6 +227,22 @@ def test_what_was_replaced_becomes_active_by_restoring_alone(alice: User, note: 
     assert memory_get(alice.pk, old.pk).status == Status.SUPERSEDED
 
 
+@pytest.mark.parametrize("days", [None, 30])
+def test_what_was_replaced_holds_on_by_restoring_alone(
+    alice: User, note: MakeNote, days: int | None
+) -> None:
+    old = note(alice, "The user lives in Lisbon.")
+    memory_supersede(user_id=alice.pk, memory_id=old.pk, content="The user lives in Oslo.")
+    until = days and timezone.now() + timedelta(days=days)
+    with pytest.raises(Conflict) as refused:
+        memory_update(user_id=alice.pk, memory_id=old.pk, valid_to=until)
+    assert (refused.value.code, refused.value.extra["field"]) == ("replaced", "valid_to")
+    assert found_texts(alice, "Where does the user live?") == ["The user lives in Oslo."]
+    earlier = memory_get(alice.pk, old.pk).created_at + timedelta(microseconds=1)
+    changed = memory_update(user_id=alice.pk, memory_id=old.pk, valid_to=earlier)
+    assert (changed.status, changed.valid_to) == (Status.SUPERSEDED, earlier)
+
+
 def test_what_was_replaced_and_then_archived_becomes_active_by_restoring_alone(
     alice: User, note: MakeNote
 ) -> None:

@@ -1,6 +1,6 @@
 """Changes of one note: its fields, archiving, deleting, decay, and the record of what was read."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -178,12 +178,12 @@ def memory_update(
     A text that the user writes by hand is the user's from then on; any other writer's lowers the trust to the least
     of both. A change that has to be reviewed (see `status_for`) leaves the note as it is: what is returned
     then is another, pending note that proposes it. A pending note is changed by the user alone (Conflict), and one that
-    was replaced becomes active by `memory_restore`, which takes away what replaced it (Conflict).
+    was replaced becomes active, and holds on, by `memory_restore`, which takes away what replaced it (Conflict).
     """
     note = memory_get(user_id, memory_id, lock=True)
     values = occasions_asked(note, clean_changes(changes), change)
-    if is_replaced(note) and values.get("status") in {Status.ACTIVE, Status.PENDING}:
-        raise Conflict(REPLACED, code="replaced", field="status")
+    if is_replaced(note) and (field := _brings_back(values)):
+        raise Conflict(REPLACED, code="replaced", field=field)
     if not change.by_hand:
         if note.status == Status.PENDING:
             raise Conflict(WAITS, code="waits_for_review")
@@ -202,6 +202,14 @@ def is_replaced(note: Memory) -> bool:
     if note.status != Status.ARCHIVED or note.superseded_by_id is None:
         return note.status == Status.SUPERSEDED
     return note.valid_to is not None and note.valid_to <= timezone.now()
+
+
+def _brings_back(values: Mapping[str, Any]) -> str:
+    """The value among these by which what was replaced would hold again beside what replaced it; "" for none."""
+    if values.get("status") in {Status.ACTIVE, Status.PENDING}:
+        return "status"
+    end = values.get("valid_to")
+    return "valid_to" if "valid_to" in values and (end is None or end > timezone.now()) else ""
 
 
 @transaction.atomic
