@@ -36,6 +36,7 @@ def best(question: str, moment: datetime, day_first: bool | None = None) -> floa
         ("meeting 2025-03-04", (2025, 3, 4), (2025, 4, 4)),
         ("the whole 2025-03", (2025, 3, 28), (2025, 4, 1)),
         ("what did I say yesterday", (2026, 11, 20), (2026, 11, 21)),
+        ("what did I say the day before yesterday", (2026, 11, 19), (2026, 11, 20)),
         ("what did I say today", (2026, 11, 21), (2026, 11, 20)),
         ("what was last week", (2026, 11, 10), (2026, 11, 17)),
         ("what was this week", (2026, 11, 17), (2026, 11, 10)),

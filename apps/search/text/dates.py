@@ -224,9 +224,11 @@ def _relative_spans(words: Sequence[str], now: datetime) -> Iterator[Span]:
     today = datetime(now.year, now.month, now.day, tzinfo=zone)
     pairs = frozenset(pairwise(words))
     month, year = today.month, today.year
+    two_back = ("before", "yesterday") in pairs  # the day before yesterday
     for named, back, length, strength in (
         ("today" in words, 0, 1, EXACT),
-        ("yesterday" in words, 1, 1, EXACT),
+        (words.count("yesterday") > two_back, 1, 1, EXACT),
+        (two_back, 2, 1, EXACT),
         (("this", "week") in pairs, today.weekday(), 7, WEEK),
         (("last", "week") in pairs, 7 + today.weekday(), 7, WEEK),
     ):
