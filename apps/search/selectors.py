@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from apps.accounts.selectors import user_language, user_time_zone
 from apps.core.metrics.base import histogram
+from apps.core.text import fold
 from apps.core.traces import traced
 from apps.search.backends import Row, Space, Stem, backend
 from apps.search.documents import Facet, Hit, Label, Packed, Scope, Source
@@ -340,8 +341,8 @@ def passages_saying(user_id: UUID, query: str, *, source: Source) -> Iterator[Ro
 
 
 def plain(text: str) -> str:
-    """A text as it is compared: without case, with single spaces."""
-    return " ".join(text.casefold().split())
+    """A text as it is compared: without case, in one spelling of each letter, with single spaces."""
+    return " ".join(fold(text).split())
 
 
 def _content_words(query: str, codes: tuple[str, ...]) -> list[str]:

@@ -54,6 +54,19 @@ def test_several_words_are_found_as_they_were_said_as_far_as_they_were_typed(
 
 
 @pytest.mark.parametrize(
+    ("said", "query"),
+    [
+        ("We met at the Cafe\u0301 Luna", "café luna"),
+        ("The İstanbul trip", "istanbul trip"),
+        ("ｆｕｌｌ width", "full width"),
+    ],
+)
+def test_letters_that_are_written_otherwise_are_the_same(alice: User, said: str, query: str) -> None:
+    say(alice, ("user", said))
+    assert found(alice, query) == [said]
+
+
+@pytest.mark.parametrize(
     "query", ["", "  ", "noise strange", "submarine", "the", "?!", "%", '"', "boiler OR night", "nois*"]
 )
 def test_what_was_not_said_so_is_not_found(alice: User, query: str) -> None:
