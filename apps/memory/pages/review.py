@@ -79,7 +79,9 @@ def waiting_of(
     targets = {
         note.pk: target
         for note in notes
-        if (target := known.get(note.proposed_target_id)) and not is_put_away(target, note)
+        if note.proposed_target_id
+        and (target := known.get(note.proposed_target_id))
+        and not is_put_away(target, note)
     }
     alone = [note for note in notes if look and note.pk not in targets]
     each = similar_each(user_id, [note.content for note in alone], top_k=CANDIDATES, scope=NOTES)

@@ -182,7 +182,7 @@ class UserRows:
         self._forget_names(rows)
 
     def _forget_names(self, rows: Rows) -> None:
-        """Who speaks in these dead rows alone is no speaker any more: the word is one like any other."""
+        """Take the speakers of these dead rows that speak in no other for words like any others."""
         speakers = self.features[["first_name", "last_name"]]
         said = {name for both in speakers[rows].tolist() for name in both} & self.names
         living = speakers[: self.size][self.alive[: self.size]] if said else speakers[:0]
