@@ -24,10 +24,14 @@ from tests.waiting import PATIENCE
 SECRET = "hunter2hunter2"
 
 
-def manage(
-    folder: Path, *arguments: str, output: int = subprocess.PIPE, **environment: str
-) -> subprocess.CompletedProcess[str]:
+def manage(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """`manage.py` as an operator runs it, with a data directory of its own."""
+    return manage_into(subprocess.PIPE, folder, *arguments, **environment)
+
+
+def manage_into(
+    output: int, folder: Path, *arguments: str, **environment: str
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "manage.py", *arguments],
         cwd=settings.BASE_DIR,
@@ -54,7 +58,7 @@ def test_whoever_reads_the_beginning_alone_sees_no_error(tmp_path: Path) -> None
     """As `| head` does."""
     reader, writer = os.pipe()
     os.close(reader)
-    done = manage(tmp_path, "help", output=writer)
+    done = manage_into(writer, tmp_path, "help")
     os.close(writer)
     assert (done.returncode, done.stderr) == (1, "")
 
