@@ -330,3 +330,31 @@ def test_a_property_called_input_may_be_a_list() -> None:
     form = RunForm(schema, {"field-0": "[1, 2]"})
     assert form.is_valid(), form.errors
     assert form.args() == {"input": [1, 2]}
+
+
+def test_a_property_may_be_null_or_of_several_types(alice: User, browser: Client) -> None:
+    schema = {
+        "type": "object",
+        "properties": {
+            "name": {"type": ["string", "null"]},
+            "days": {"type": ["integer", "null"]},
+            "unit": {"type": ["string", "null"], "enum": ["km", "mi", None]},
+            "place": {"type": ["string", "integer"]},
+        },
+        "required": ["name", "unit"],
+    }
+    make(alice, input_schema=schema)
+    assert browser.get("/capabilities/greeter/").status_code == 200
+    empty = RunForm(schema, {})
+    assert empty.is_valid(), empty.errors
+    assert empty.args() == {"name": None, "unit": None}
+    filled = RunForm(schema, {"field-0": "Ada", "field-1": "3", "field-2": '"mi"', "field-3": '"Oslo"'})
+    assert filled.is_valid(), filled.errors
+    assert filled.args() == {"name": "Ada", "days": 3, "unit": "mi", "place": "Oslo"}
+
+
+def test_a_text_of_several_lines_reaches_the_tool_as_it_was_typed() -> None:
+    """A browser sends each line break as CRLF."""
+    form = RunForm({"type": "object", "properties": {"text": {"type": "string"}}}, {"field-0": "a\r\nb"})
+    assert form.is_valid()
+    assert form.args() == {"text": "a\nb"}

@@ -8,6 +8,7 @@ from django.utils.html import escape
 
 from apps.core.errors import InvalidInput
 from apps.core.http.drf import parse_json
+from apps.core.http.forms import LinesField
 from apps.core.text import depth_of
 
 MAX_FIELD_CHARS = 100_000
@@ -37,13 +38,16 @@ class RunForm(forms.Form):
             self.fields["input"] = _json_field("Input", True, text, hint, kind=_ObjectField)
             return
         required = schema.get("required", [])
+        self.null_if_empty: set[str] = set()
         for place, name in enumerate(self.names):
-            self.fields[f"field-{place}"] = _field(
-                name, _plain(self.properties[name], schema), name in required, example.get(name)
-            )
+            plain = _plain(self.properties[name], schema)
+            if name in required and "null" in _kinds(plain):
+                self.null_if_empty.add(name)
+            needed = name in required and name not in self.null_if_empty
+            self.fields[f"field-{place}"] = _field(name, plain, needed, example.get(name))
 
     def args(self) -> dict[str, Any]:
-        """The entered input of a run; fields left empty are left out. Call it after `is_valid`."""
+        """The entered input of a run; fields left empty are left out, or null where they must be there. Call it after `is_valid`."""
         if self.whole:
             return dict(self.cleaned_data["input"])
         given: dict[str, Any] = {}
@@ -51,6 +55,8 @@ class RunForm(forms.Form):
             value = self.cleaned_data.get(f"field-{place}")
             if value not in (None, ""):
                 given[name] = value
+            elif name in self.null_if_empty:
+                given[name] = None
         return given
 
 
@@ -89,12 +95,21 @@ def _plain(schema: Any, root: dict[str, Any]) -> dict[str, Any]:
     return schema
 
 
+def _kinds(schema: dict[str, Any]) -> list[str]:
+    """The types that a value may have; none where nothing is said."""
+    kinds = schema.get("type", [])
+    return list(kinds) if isinstance(kinds, list) else [str(kinds)]
+
+
 def _field(name: str, schema: dict[str, Any], required: bool, value: Any) -> forms.Field:
     label = str(schema.get("title") or name.replace("_", " ").replace("-", " ")).strip().capitalize()
     hint = str(schema.get("description") or "")
     if value is None:
         value = schema.get("default")
-    kind, options = schema.get("type"), schema.get("enum")
+    kinds, options = [kind for kind in _kinds(schema) if kind != "null"], schema.get("enum")
+    kind = kinds[0] if len(kinds) == 1 else ""
+    if isinstance(options, list) and "null" in _kinds(schema):
+        options = [item for item in options if item is not None]  # an empty field means it
     plain = isinstance(options, list) and all(
         isinstance(item, str | int | float) and not isinstance(item, bool) for item in options
     )
@@ -114,7 +129,7 @@ def _field(name: str, schema: dict[str, Any], required: bool, value: Any) -> for
             forms.Textarea(attrs={"class": "input", "rows": 4}),
             forms.TextInput(attrs={"class": "input"}),
         )
-        return forms.CharField(
+        return LinesField(
             initial=value,
             max_length=MAX_FIELD_CHARS,
             strip=False,
