@@ -16,8 +16,10 @@ from apps.capabilities.catalog.files import files_read, files_verified
 from apps.capabilities.catalog.lifecycle import capability_delete, capability_rollback, version_delete
 from apps.capabilities.catalog.selectors import capability_get, others_wrote, version_get, versions_of
 from apps.capabilities.catalog.versions import capability_create, capability_update, version_add
+from apps.capabilities.egress import AllowList
 from apps.capabilities.models import Capability, CapabilityVersion, Origin, Status
 from apps.core.errors import Conflict, InvalidInput, IzzyError, NotFound, TooLarge
+from apps.core.http.addresses import canonical_host
 from tests.capabilities.making import GREETING, NAME_SCHEMA, draft, make
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -188,6 +190,7 @@ BAD_SCHEMAS: dict[str, Any] = {
     "allOf on top": {**OBJECT, "allOf": [OBJECT]},
     "anyOf on top": {**OBJECT, "anyOf": [OBJECT]},
     "not draft 2020-12": {**OBJECT, "$schema": "http://json-schema.org/draft-07/schema#"},
+    "a dialect that is no text": {**OBJECT, "$schema": None},
     "an unknown type": {**OBJECT, "properties": {"a": {"type": "text"}}},
     "a required that is no list": {**OBJECT, "required": "a"},
     "an odd property": {**OBJECT, "properties": {"with space": {}}},
@@ -299,6 +302,19 @@ def test_parts_that_do_not_fit(alice: User, parts: dict[str, Any]) -> None:
 def test_hosts_are_written_one_way(alice: User) -> None:
     capability = make(alice, hosts=["API.Example.org", "api.example.org", "bücher.example:8443"])
     assert version_get(capability, 1).hosts == ["api.example.org", "xn--bcher-kva.example:8443"]
+
+
+def test_an_approved_host_is_the_one_that_the_tool_reaches(alice: User) -> None:
+    """fussball.example may be somebody else's than fußball.example."""
+    capability = make(alice, hosts=["fußball.example"])
+    allowed = AllowList(version_get(capability, 1).hosts)
+    assert allowed.permits(canonical_host("fußball.example"), 443)
+    assert not allowed.permits("fussball.example", 443)
+
+
+def test_an_example_has_as_many_characters_in_any_script(alice: User) -> None:
+    example = {"input": {"name": "漢" * 19_000}}
+    assert version_get(make(alice, examples=[example]), 1).examples == [example]
 
 
 def test_there_is_a_limit_to_how_many(alice: User, settings: Any) -> None:

@@ -1,6 +1,5 @@
 """A version's parts, and the checks of them."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,7 +12,7 @@ from apps.capabilities.sandbox.requirements import parse_requirements
 from apps.core.db.writing import once
 from apps.core.errors import InvalidInput, TooLarge
 from apps.core.jobs.apart import apart
-from apps.core.text import clean_text, depth_of, plain_breaks
+from apps.core.text import canonical_json, clean_text, depth_of, plain_breaks
 
 MAIN, REQUIREMENTS, MANIFEST, RUN_MD = "main.py", "requirements.txt", "manifest.json", "RUN.md"
 MAX_MAIN_CHARS = 200_000
@@ -163,7 +162,7 @@ def _clean_example(value: object, schema: dict[str, Any]) -> dict[str, Any]:
         input_error,
     )
 
-    if depth_of(value) > MAX_INPUT_DEPTH or len(json.dumps(value)) > MAX_EXAMPLE_CHARS:
+    if depth_of(value) > MAX_INPUT_DEPTH or len(canonical_json(value)) > MAX_EXAMPLE_CHARS:
         raise TooLarge(
             f"An example has at most {MAX_EXAMPLE_CHARS:,} characters.",
             field="examples",

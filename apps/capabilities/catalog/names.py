@@ -7,6 +7,7 @@ from ipaddress import ip_address
 from apps.agent.tools.base import find_tool
 from apps.capabilities.models import MAX_NAME_CHARS
 from apps.core.errors import InvalidInput
+from apps.core.http.addresses import AddressRefused, canonical_host
 from apps.core.text import clean_text
 
 PREFIX = "cap_"
@@ -63,8 +64,8 @@ def clean_host(value: object) -> str:
     """A host as a version names it: `name` or `name:port`, in lower case; no address, scheme, path or wildcard."""
     text = clean_text(value, field="hosts", max_chars=300).lower()
     host, colon, port = text.partition(":")
-    with suppress(UnicodeError):  # which is no name of a host then
-        host = host if host.isascii() else host.encode("idna").decode()
+    with suppress(AddressRefused):  # which is no name of a host then
+        host = host if host.isascii() else canonical_host(host)
     is_port = port.isascii() and port.isdigit() and len(port) <= 5 and 0 < int(port) < 65536
     if not HOST.fullmatch(host) or _is_address(host) or (colon and not is_port):
         message = f"{text[:80]!r} is no host. Give names such as api.example.org, with a port where it is not 80 or 443."

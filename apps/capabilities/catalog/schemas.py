@@ -92,7 +92,7 @@ def _check_top(schema: dict[str, Any], field: str) -> None:
         raise _wrong('must have "type": "object" at its top', field)
     if found := [name for name in (*COMBINATORS, "$ref", "enum", "not") if name in schema]:
         raise _wrong(f"must not have {found[0]} at its top; describe one object with properties", field)
-    if schema.get("$schema", DIALECT).rstrip("#") != DIALECT:
+    if str(schema.get("$schema", DIALECT)).rstrip("#") != DIALECT:
         raise _wrong("must be of draft 2020-12", field)
     if isinstance(properties := schema.get("properties"), dict):
         if len(properties) > MAX_PROPERTIES:

@@ -21,7 +21,7 @@ MAX_LINE_CHARS = 300  # of a line without its comment
 
 QUOTED = re.compile(r"""'[^']*'|"[^"]*\"""")
 VERSION = re.compile(r"[A-Za-z0-9.*+!_-]+")
-ARCHIVES = (".whl", ".zip", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".txt", ".toml", ".py")
+ARCHIVES = (".whl", ".zip", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".txt", ".toml")
 COMMENT = re.compile(r"(?:^|\s)#.*$")
 
 

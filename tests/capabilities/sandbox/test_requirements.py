@@ -11,10 +11,12 @@ def test_names_extras_versions_and_markers_are_accepted_in_one_spelling() -> Non
 Requests [Socks,security] >= 2.0 , <3   # why
 numpy==2.*
 zope.interface
+discord.py
 my_package~=1.4 ; python_version >= "3.9" and sys_platform == 'linux'
 numpy == 2.*
 """
     assert parse_requirements(text) == [
+        "discord-py",
         'my-package~=1.4 ; python_version >= "3.9" and sys_platform == "linux"',
         "numpy==2.*",
         "requests[security,socks]<3,>=2.0",
