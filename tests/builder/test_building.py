@@ -10,6 +10,7 @@ from apps.builder.builds.requesting import build_request
 from apps.builder.builds.selectors import messages_after
 from apps.builder.models import Build, State
 from apps.builder.runner.pool import BuildPool
+from apps.capabilities.catalog.files import files_read
 from apps.capabilities.models import Capability, Status
 from apps.capabilities.runs.execution import capability_execute
 from apps.core.db.pool import in_db
@@ -237,6 +238,36 @@ async def test_a_module_that_is_written_anew_is_imported_anew(
     assert "2d6: " in last_result(model.messages[2])["content"]
     assert "two dice: " in last_result(model.messages[4])["content"]
     assert (await built(build)).state == State.DONE
+
+
+async def test_a_module_is_the_same_however_its_path_is_written(
+    alice: User, model: AnthropicServer, pool: BuildPool
+) -> None:
+    await in_db(request_build, alice)
+    look = "import main; print(main.run({'count': 1, 'sides': 6}))"
+    first = "def run(args):\n    return 'first'\n"
+    model.add(
+        *(write(first, "./main.py"), code(look), write(path="/home/user/main.py"), code(look)),
+        register(),
+    )
+    await pool.idle()
+    assert "first" in last_result(model.messages[2])["content"]
+    assert "1d6: " in last_result(model.messages[4])["content"]
+
+
+@pytest.mark.parametrize("by_command", [True, False])
+async def test_a_file_that_was_taken_away_is_not_handed_in(
+    alice: User, model: AnthropicServer, pool: BuildPool, by_command: bool
+) -> None:
+    build = await in_db(request_build, alice)
+    written = [write(), write("# nothing is needed\n", "requirements.txt")]
+    if by_command:
+        model.add(*written, reply(tool("run_command", {"command": "rm requirements.txt"})), register())
+    else:
+        model.add(*written, register(files={"main.py": DICE, "requirements.txt": ""}))
+    await pool.idle()
+    made = (await built(build)).capability
+    assert await in_db(lambda: files_read(made.path)["requirements.txt"]) == ""
 
 
 async def test_what_was_asked_for_without_an_input_gets_one_and_a_file_may_come_from_a_command(

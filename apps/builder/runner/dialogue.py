@@ -11,7 +11,7 @@ from django.conf import settings
 from apps.agent.turn.loop import LoopState, TurnTaken
 from apps.builder.builds.running import dialogue_add
 from apps.builder.models import Build, DialogueMessage, Kind
-from apps.builder.workspace.context import BuildSandbox, is_install
+from apps.builder.workspace.context import BuildSandbox, in_home, is_install
 from apps.capabilities.catalog.drafts import MAIN, REQUIREMENTS, RUN_MD
 from apps.capabilities.catalog.selectors import capability_get, version_waiting
 from apps.capabilities.catalog.versions import draft_of
@@ -155,7 +155,7 @@ def made_in(messages: list[dict[str, Any]]) -> tuple[dict[str, str], list[str]]:
     for call in calls:
         given = call["input"]
         if call["name"] == "write_file":
-            files[str(given["path"])] = str(given["content"])
+            files[in_home(str(given["path"]))] = str(given["content"])
         elif call["name"] == "run_command" and is_install(str(given["command"])):
             installs.append(str(given["command"]))
     return files, installs

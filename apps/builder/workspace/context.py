@@ -18,6 +18,7 @@ from apps.builder.builds.running import message_to_user
 from apps.builder.models import Build, BuilderMessage, MessageType
 from apps.capabilities.sandbox.base import (
     BUILD_LIMITS,
+    HOME,
     CodeResult,
     CommandResult,
     Purpose,
@@ -117,12 +118,13 @@ class BuildSandbox:
         if len(content) > MAX_FILE_CHARS:
             message = f"A file may have {MAX_FILE_CHARS:,} characters; this one has {len(content):,}. Write less, or make it in the sandbox."
             raise TooLarge(message, field="content", limit=MAX_FILE_CHARS)
-        if path not in self.files and len(self.files) >= MAX_FILES:
+        name = in_home(path)
+        if name not in self.files and len(self.files) >= MAX_FILES:
             raise InvalidInput(f"There are {MAX_FILES} files already. Use fewer.", field="path")
         await self._call(lambda sandbox: sandbox.write_file(path, content))
-        if path in self.files and path.endswith(".py"):
-            self._rewritten.add(path.removesuffix(".py").removesuffix("/__init__").replace("/", "."))
-        self.files[path] = content
+        if name in self.files and name.endswith(".py"):
+            self._rewritten.add(name.removesuffix(".py").removesuffix("/__init__").replace("/", "."))
+        self.files[name] = content
 
     async def run_code(self, code: str, *, seconds: float) -> CodeResult:
         async def run(sandbox: Sandbox) -> CodeResult:
@@ -200,6 +202,12 @@ class BuildSandbox:
     async def _drop(self) -> None:
         stack, self._stack, self._sandbox = self._stack, AsyncExitStack(), None
         await stack.aclose()
+
+
+def in_home(path: str) -> str:
+    """The one spelling of a file's path: `main.py` for `./main.py` and `/home/user/main.py` too."""
+    full = HOME / path
+    return str(full.relative_to(HOME) if full.is_relative_to(HOME) else full)
 
 
 def is_install(command: str) -> bool:

@@ -123,8 +123,8 @@ async def _draft(context: BuildContext, arguments: Register, build: Build) -> Dr
             input_schema=schema,
             output_schema=arguments.output_schema or {},
             main=main,
-            requirements=files.get(REQUIREMENTS) or await _written(context, REQUIREMENTS),
-            run_md=files.get(RUN_MD) or await _written(context, RUN_MD),
+            requirements=await _handed_in(context, files, REQUIREMENTS),
+            run_md=await _handed_in(context, files, RUN_MD),
             tags=arguments.tags or (),
             hosts=permissions.get("hosts") or (),
             secrets=permissions.get("secrets") or (),
@@ -144,13 +144,20 @@ async def _draft(context: BuildContext, arguments: Register, build: Build) -> Dr
     return draft
 
 
+async def _handed_in(context: BuildContext, files: Mapping[str, str], name: str) -> str:
+    """The file that was given, also an empty one, else that in the sandbox."""
+    return files[name] if name in files else await _written(context, name)
+
+
 async def _written(context: BuildContext, name: str) -> str:
-    """The file as it is in the sandbox now: a command may have written or changed it. "" where there is none."""
+    """The file as it is in the sandbox now: a command may have written, changed or removed it. "" where there is none."""
     sandbox = context.sandbox
     if not sandbox.is_open and name not in sandbox.files:
         return ""
     result = await sandbox.run_command(f"cat {name}", seconds=20)
-    return result.stdout if result.ok and result.stdout.strip() else sandbox.files.get(name, "")
+    if result.error is not None:
+        return sandbox.files.get(name, "")
+    return result.stdout if result.ok else ""
 
 
 def _described(arguments: Register, build: Build) -> tuple[str, dict[str, Any]]:
