@@ -148,7 +148,7 @@ def secrets_allowed(build: Build, draft: Draft) -> bool:
 
 def others_spoke(build: Build) -> bool:
     """Whether words that neither the user nor Izzy wrote may be behind what the builder does: those of its conversation, of hosts
-    that it reached, of the run that it repairs, or of the versions that it changes."""
+    that it reached, of the run that it repairs, or of the versions whose files it is given."""
     return bool(build.hosts) or asked_among_others(build) or _read_others(build)
 
 
@@ -167,7 +167,7 @@ def _read_others(build: Build) -> bool:
         if any(map(may_quote_others, runs)):
             return True
     versions = CapabilityVersion.objects.for_user(build.user_id).filter(capability=build.capability_id)
-    newest = versions.order_by("-number").first() if build.kind != Kind.NEW else None
+    newest = versions.order_by("-number").first()
     return newest is not None and others_wrote(newest)
 
 

@@ -14,11 +14,13 @@ from apps.builder.builds.messages import BuildOrigin, build_follow, message_add,
 from apps.builder.builds.selectors import build_get
 from apps.builder.models import OPEN_STATES, Build, Follower, Kind, MessageType, State
 from apps.capabilities.catalog.drafts import clean_description
+from apps.capabilities.catalog.files import CapabilityRefused
 from apps.capabilities.catalog.names import clean_name
 from apps.capabilities.catalog.schemas import clean_schema
 from apps.capabilities.catalog.selectors import capability_get, execution_get
 from apps.capabilities.catalog.versions import capability_begin, capability_locked
 from apps.capabilities.models import Capability, Execution, Status
+from apps.capabilities.runs.tools import is_unseen
 from apps.capabilities.sandbox.running import current_backend
 from apps.core.errors import Conflict, NotFound, Throttled
 from apps.core.jobs.worker import check_worker
@@ -96,7 +98,7 @@ def build_request(
     disabled one is built again.
 
     Raises InvalidInput (name, description, schema), Throttled (`too_many_builds`), Conflict (`too_many`,
-    `build_under_way`) and SandboxUnavailable, each with what to do.
+    `build_under_way`, `not_approved`: an archive's that the user has not approved) and SandboxUnavailable, each with what to do.
     """
     clean = clean_name(name)
     wanted = clean_description(description), clean_schema(dict(input_schema))
@@ -150,7 +152,7 @@ def build_change(
 
     `feedback` says what to do differently; with `execution_id`, a failed run of it, it is a repair: feedback may be empty,
     and the turn that the run was for follows the build where no other origin is given. Raises NotFound, InvalidInput,
-    Conflict (`build_under_way`, `no_version`, `not_failed`), Throttled, SandboxUnavailable.
+    Conflict (`build_under_way`, `no_version`, `not_failed`, `not_approved`), Throttled, SandboxUnavailable.
     """
     execution = None if execution_id is None else execution_get(user_id, execution_id)
     words = clean_text(
@@ -230,6 +232,11 @@ def _build(
     feedback: str = "",
     execution_id: UUID | None = None,
 ) -> Build:
+    if is_unseen(
+        capability
+    ):  # the builder would read its files, and what it makes of them would wait for nobody
+        message = f"{capability.name} came from an archive. Look at it and approve it first, or choose another name."
+        raise CapabilityRefused("not_approved", capability.name, message)
     build = Build.objects.create(
         user_id=capability.user_id,
         capability=capability,
