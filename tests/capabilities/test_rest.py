@@ -326,3 +326,24 @@ def test_a_token_that_may_only_read_runs_nothing(alice: User, api: Callable[...,
     assert reader.get(f"{URL}greeter/").status_code == 200
     assert post(reader, f"{URL}greeter/run/", {"input": {"name": "Ada"}}).status_code == 403
     assert post(reader, f"{URL}greeter/approve/").status_code == 403
+
+
+def test_capabilities_are_found_by_words_and_tags_in_whatever_case_beyond_ascii(
+    alice: User, program: Any
+) -> None:
+    make(alice, tags=["größe", 'a "b"'], description="Rechnet Zölle aus.")
+    make(alice, "other", tags=["x", "y"])
+
+    def found(**query: str) -> list[str]:
+        return [row["name"] for row in program.get(URL, query).json()["results"]]
+
+    for query in (
+        {"tag": "Größe"},
+        {"tag": 'a "b"'},
+        {"q": "GRÖSSE"},
+        {"q": "zölle GRÖ"},
+        {"q": "ZÖLLE"},
+    ):
+        assert found(**query) == ["greeter"], query
+    for query in ({"tag": "gr"}, {"q": '","'}, {"q": "u00f6"}, {"q": '", "'}):
+        assert found(**query) == [], query

@@ -12,8 +12,10 @@ from apps.accounts.models import Secret
 from apps.capabilities.catalog.names import NAME
 from apps.capabilities.models import Capability, CapabilityVersion, Execution, Origin, Status
 from apps.core.db.prepared import prepared
+from apps.core.db.saying import says
 from apps.core.errors import NotFound
 from apps.core.ids import parse_id
+from apps.core.text import fold
 
 UNUSED_FOR = timedelta(days=90)
 FAILING_RUNS = 3
@@ -37,17 +39,23 @@ def capability_get(user_id: UUID, name: object) -> Capability:
 def capabilities_for(
     user_id: UUID, *, status: str = "", q: str = "", tag: str = ""
 ) -> QuerySet[Capability]:
-    """The user's capabilities by name, those of a status, a tag, and with all words of `q` in name or description."""
+    """The user's capabilities by name, those of a status, a tag, and with all words of `q` in name, description or tags."""
     rows = Capability.objects.for_user(user_id).select_related("current").order_by("name")
     if status:
         rows = rows.filter(status=status)
+    labels = _labels(user_id) if tag or q else {}
     if tag:
-        rows = rows.filter(tags__icontains=f'"{tag.lower()}"')
+        rows = rows.filter(pk__in=[key for key, tags in labels.items() if fold(tag) in tags])
     for word in q.split()[:20]:
-        rows = rows.filter(
-            Q(name__icontains=word) | Q(description__icontains=word) | Q(tags__icontains=word)
-        )
+        labelled = [key for key, tags in labels.items() if any(fold(word) in each for each in tags)]
+        rows = rows.filter(Q(name__icontains=word) | Q(says("description", word)) | Q(pk__in=labelled))
     return rows
+
+
+def _labels(user_id: UUID) -> dict[UUID, list[str]]:
+    """The tags of the user's capabilities as they are compared; databases have them as JSON, each written its own way."""
+    rows = Capability.objects.for_user(user_id).exclude(tags=[]).order_by()
+    return {key: [fold(each) for each in tags] for key, tags in rows.values_list("pk", "tags")}
 
 
 def capabilities_active(user_id: UUID, *, limit: int | None = None) -> list[Capability]:
