@@ -1,6 +1,7 @@
 """A run whose process is gone does not say for long that it runs."""
 
 import asyncio
+import threading
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -141,3 +142,30 @@ async def test_whatever_goes_wrong_around_a_run_ends_its_row(
         assert code == "sandbox_failed"
     row = await in_db(Execution.objects.for_user(alice.pk).get)
     assert (row.state, row.error_code) == ("failed", code)
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_run_that_is_stopped_while_it_is_prepared_does_not_say_that_it_runs(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A database that is busy makes that moment as long as a writer takes."""
+    begins, goes_on = threading.Event(), threading.Event()
+
+    class Slow:
+        name = "slow"
+
+        def __init__(self) -> None:
+            begins.set()
+            assert goes_on.wait(60)
+
+    monkeypatch.setattr("apps.capabilities.runs.execution.current_backend", Slow)
+    await in_db(make, alice, "echo", input_schema={"type": "object"})
+    call = asyncio.create_task(capability_execute(user_id=alice.pk, name="echo", args={}))
+    assert await asyncio.to_thread(begins.wait, 60)
+    call.cancel()
+    await asyncio.sleep(0)
+    goes_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    row = await in_db(Execution.objects.for_user(alice.pk).get)
+    assert (row.state, row.error_code) == ("failed", "cancelled")

@@ -29,7 +29,7 @@ from apps.capabilities.sandbox.base import (
     SandboxUnavailable,
 )
 from apps.capabilities.sandbox.running import current_backend, run_capability
-from apps.core.db.pool import in_db
+from apps.core.db.pool import in_db, shielded
 from apps.core.db.writing import users_of
 from apps.core.errors import InvalidInput
 from apps.core.jobs.leases import LEASE_END, PROCESS
@@ -123,12 +123,25 @@ async def capability_execute(
     sandbox and ends the row as cancelled.
     """
     origin = origin or RunOrigin(trigger=Trigger.API)
-    execution, files, spec = await in_db(_prepare, user_id, name, args, origin, number)
-
-    finish = partial(execution_finish, execution, secrets=spec.secrets)
 
     def failed(code: ErrorCode, message: str) -> RunResult:
         return RunResult(error=RunError(code, message))
+
+    async def stop(execution: Execution, spec: SandboxSpec) -> None:
+        stopped = failed(ErrorCode.CANCELLED, "The run was stopped.")
+        ending = in_db(execution_finish, execution, stopped, secrets=spec.secrets)
+        await asyncio.shield(asyncio.ensure_future(ending))
+
+    preparing = asyncio.ensure_future(in_db(_prepare, user_id, name, args, origin, number))
+    try:
+        execution, files, spec = await shielded(preparing)
+    except asyncio.CancelledError:
+        if preparing.done() and not preparing.cancelled() and preparing.exception() is None:
+            execution, _, spec = preparing.result()  # the row is there by now, and says that it runs
+            await stop(execution, spec)
+        raise
+
+    finish = partial(execution_finish, execution, secrets=spec.secrets)
 
     try:
         async with Execution.lease_kept(execution.pk):
@@ -137,8 +150,7 @@ async def capability_execute(
         await in_db(Execution.objects.for_user(user_id).filter(pk=execution.pk).delete)
         raise
     except asyncio.CancelledError:
-        stopped = failed(ErrorCode.CANCELLED, "The run was stopped.")
-        await asyncio.shield(asyncio.ensure_future(in_db(finish, stopped)))
+        await stop(execution, spec)
         raise
     except Exception:  # a defect, or a full disk: whatever it is, the row must not say that it runs
         await in_db(finish, failed(ErrorCode.SANDBOX_FAILED, "The sandbox failed. Run it again."))
