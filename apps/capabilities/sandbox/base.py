@@ -201,7 +201,7 @@ class Backend(Protocol):
     name: str
 
     async def create(self, spec: SandboxSpec, *, progress: Progress | None = None) -> Sandbox:
-        """A sandbox with the requirements installed. Raises SandboxUnavailable, InstallFailed."""
+        """A sandbox with the requirements installed. Raises SandboxUnavailable, InstallFailed, SandboxGone."""
 
     def probe(self) -> CheckResult:
         """Whether sandboxes can be made here, and if not the cause and what to do. Synchronous, about a second at most."""

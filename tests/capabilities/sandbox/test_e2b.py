@@ -26,6 +26,7 @@ from apps.capabilities.sandbox.base import (
 from apps.capabilities.sandbox.e2b.answers import MarkedOutput, answer_error
 from apps.capabilities.sandbox.e2b.backend import E2BBackend, kill_orphans
 from apps.capabilities.sandbox.requirements import PUBLIC_FILES, PUBLIC_INDEX
+from apps.capabilities.sandbox.running import run_capability
 from apps.core.errors import InvalidInput, IzzyError
 from apps.core.ids import uuid7
 from tests.peers.e2b_server import E2BServer
@@ -392,6 +393,21 @@ async def test_requirements_that_cannot_be_had_are_quoted_and_leave_nothing(
     with pytest.raises(InstallFailed, match=r"(?s)could not be installed.*no-such-package"):
         await make(requirements="no-such-package")
     assert e2b.sandboxes == {}
+
+
+async def test_a_sandbox_that_dies_while_packages_are_installed_is_a_failure_of_the_sandbox(
+    e2b: E2BServer, index: WebPages, settings: Any
+) -> None:
+    settings.IZZY_SANDBOX = "e2b"
+
+    async def progress(data: dict[str, Any]) -> None:
+        if data["status"] == "installing":
+            e2b.kill(next(iter(e2b.sandboxes)))
+
+    spec = SandboxSpec(user_id=uuid7(), requirements="greeting==1.0\n")
+    done = await run_capability(spec, {"main.py": HELLO}, {"name": "Ada"}, progress)
+    assert done.error is not None
+    assert done.error.code == ErrorCode.SANDBOX_FAILED
 
 
 async def test_a_line_that_is_no_requirement_is_refused_before_a_sandbox_is_made(

@@ -11,18 +11,20 @@ from typing import Any
 
 from django.conf import settings
 
+from apps.core.errors import IzzyError
 from apps.core.health import CheckResult
 
 from ..base import (
     Progress,
     Purpose,
     Sandbox,
+    SandboxGone,
     SandboxSpec,
     SandboxUnavailable,
     emit,
 )
 from ..requirements import PUBLIC_FILES, PUBLIC_INDEX, parse_requirements
-from .sandbox import E2BSandbox, network_for
+from .sandbox import E2BSandbox, failed, network_for
 
 logger = logging.getLogger(__name__)
 
@@ -62,9 +64,11 @@ class E2BBackend:
             if lines:
                 await sandbox.install(lines, seconds=INSTALL_SECONDS)
             await sandbox.begin(SPARE_SECONDS)
-        except BaseException:
+        except BaseException as error:
             await sandbox.close()
-            raise
+            if isinstance(error, IzzyError) or not isinstance(error, Exception):
+                raise
+            raise SandboxGone(failed(error)) from error  # the SDK's errors have no common base
         return sandbox
 
     async def _created(self, spec: SandboxSpec, hosts: Collection[str], *, installs: bool) -> Any:

@@ -69,6 +69,13 @@ def timed_out(seconds: float) -> RunError:
     return RunError(ErrorCode.TIMED_OUT, f"It did not finish within {seconds:g} seconds.")
 
 
+def failed(error: Exception) -> RunError:
+    """For what the SDK raised."""
+    logger.warning("E2B failed: %s: %s", type(error).__name__, error)
+    message = f"The sandbox failed ({type(error).__name__}). Run it again."
+    return RunError(ErrorCode.SANDBOX_FAILED, message)
+
+
 class E2BSandbox:
     """See `base.Sandbox`. `remote` is an object of the SDK."""
 
@@ -273,12 +280,7 @@ class E2BSandbox:
             return timed_out(seconds)
         if isinstance(error, TimeoutError):
             return await self._end(timed_out(seconds))
-        logger.warning("E2B failed: %s: %s", type(error).__name__, error)
-        return await self._end(
-            RunError(
-                ErrorCode.SANDBOX_FAILED, f"The sandbox failed ({type(error).__name__}). Run it again."
-            )
-        )
+        return await self._end(failed(error))
 
     async def _runs(self) -> bool:
         """The SDK tells of code that takes too long and of a sandbox that is no more by the same exception."""
