@@ -12,8 +12,9 @@ from django.test import Client
 from django.utils import timezone
 
 from apps.accounts.models import User
-from apps.builder.builds.ending import build_end
+from apps.builder.builds.ending import build_end, build_succeed
 from apps.builder.builds.messages import message_add
+from apps.builder.builds.requesting import build_change
 from apps.builder.models import Build, Follower, Kind, MessageType, State
 from apps.builder.runner.pool import BuildPool
 from apps.capabilities.catalog.drafts import Draft
@@ -159,6 +160,21 @@ def a_build(user: User, name: str, *, state: State) -> Build:
         runner="x",
         lease_until=later,
     )
+
+
+def test_of_two_versions_that_ask_the_newer_one_waits(
+    alice: User, dice: Capability, sign_in: SignIn
+) -> None:
+    """The one before it cannot be approved any more."""
+    builds = []
+    for host in ("a.example.org", "b.example.org"):
+        builds.append(build_change(user_id=alice.pk, name=dice.name, feedback=host))
+        asking = Draft(description="Rolls dice.", input_schema=SCHEMA, main=DICE, hosts=[host])
+        build_succeed(build=builds[-1], draft=asking)
+    page = sign_in(alice).get("/builds/").content.decode()
+    newer, older = page.split('<li class="build-row card">')[1:]
+    assert (str(builds[1].pk) in newer, "waits for you" in newer) == (True, True)
+    assert (str(builds[0].pk) in older, "waits for you" in older) == (True, False)
 
 
 def test_the_reason_of_a_failure_stands_on_the_card_alone(alice: User, sign_in: SignIn) -> None:

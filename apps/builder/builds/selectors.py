@@ -21,7 +21,7 @@ from apps.builder.models import (
     MessageType,
     State,
 )
-from apps.capabilities.catalog.selectors import secrets_missing
+from apps.capabilities.catalog.selectors import secrets_missing, versions_waiting
 from apps.capabilities.models import CapabilityVersion
 from apps.core.db.prepared import prepared
 from apps.core.errors import NotFound
@@ -83,12 +83,16 @@ def waiting_for_user(user_id: UUID, builds: Iterable[Build]) -> set[UUID]:
         (build.capability_id, build.version): build.pk for build in listed if build.version is not None
     }
     versions = CapabilityVersion.objects.for_user(user_id).select_related("capability__current")
+    asked_for = [
+        version
+        for version in versions.filter(capability__in={capability for capability, _ in made})
+        if (version.capability_id, version.number) in made and not version.is_approved
+    ]
+    newest = versions_waiting(user_id, {version.capability for version in asked_for})
     return set(asking.values_list("build_id", flat=True)) | {
         made[version.capability_id, version.number]
-        for version in versions.filter(capability__in=[capability for capability, _ in made])
-        if (version.capability_id, version.number) in made
-        and not version.is_approved
-        and not ((current := version.capability.current) and version.number < current.number)
+        for version in asked_for
+        if version in (version.capability.current, newest.get(version.capability_id))
     }
 
 
