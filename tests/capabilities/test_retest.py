@@ -69,6 +69,18 @@ SILENT = "def run(args):\n    return ''\n"
 
 
 @needs_sandbox
+def test_what_passes_again_is_not_said_to_fail(alice: User) -> None:
+    made = make(alice, examples=EXAMPLES)
+    CapabilityVersion.objects.for_user(alice).update(test_failures=["Example 1: timed_out: late"])
+    said, code = retest()
+    assert (code, "retire" in said) == (0, False)
+    mine = CapabilityVersion.objects.for_user(alice).filter(capability=made)
+    mine.update(examples=[{"input": {"name": "Cy"}, "expect": "Goodbye"}])
+    said, code = retest()
+    assert (code, "Its examples fail. It may be time to retire it." in said) == (1, True)
+
+
+@needs_sandbox
 def test_an_empty_result_passes_where_the_example_says_so(alice: User) -> None:
     make(alice, "silent", main=SILENT, examples=[{"input": {"name": "Ada"}}])
     make(alice, "told", main=SILENT, examples=[{"input": {"name": "Ada"}, "expect": ""}])

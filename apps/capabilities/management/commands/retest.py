@@ -40,13 +40,13 @@ class Command(BaseCommand):
                 tested = Tested(0)
             failed += not tested.ok
             untested += tested.ok and not tested.tried
-            self._report(row, tested)
+            self._report(row, tested, _reason(row))
         done = len(rows) - failed - untested
         self.stdout.write(f"{done} pass, {failed} fail, {untested} have no examples.")
         if failed:
             raise SystemExit(1)
 
-    def _report(self, row: Capability, tested: Tested) -> None:
+    def _report(self, row: Capability, tested: Tested, reason: str) -> None:
         word = self.style.ERROR("FAILED")
         if tested.ok:
             word = self.style.SUCCESS("ok") if tested.tried else "no examples"
@@ -55,8 +55,14 @@ class Command(BaseCommand):
         )
         for failure in tested.failures:
             self.stdout.write(f"    {failure}")
-        if reason := retire_reason(row):
+        if reason:
             self.stdout.write(f"    {reason} It may be time to retire it.")
+
+
+def _reason(row: Capability) -> str:
+    """Why it may be let go, as it is after the test; "" where it is gone by now."""
+    found = Capability.objects.for_user(row.user_id).filter(pk=row.pk).select_related("current").first()
+    return retire_reason(found) if found else ""
 
 
 def _chosen(username: str, name: str) -> list[Capability]:
