@@ -78,7 +78,7 @@ class Register:
         dict[str, list[str]] | None,
         {"properties": {"hosts": TEXTS, "secrets": TEXTS}, "additionalProperties": False},
     ] = None
-    tags: Annotated[list[str] | None, TEXTS] = None
+    tags: Annotated[list[str] | None, TEXTS, "Those that it has stay where left out."] = None
 
 
 @tool(
@@ -125,7 +125,7 @@ async def _draft(context: BuildContext, arguments: Register, build: Build) -> Dr
             main=main,
             requirements=await _handed_in(context, files, REQUIREMENTS),
             run_md=await _handed_in(context, files, RUN_MD),
-            tags=arguments.tags or (),
+            tags=build.capability.tags if arguments.tags is None else arguments.tags,
             hosts=permissions.get("hosts") or (),
             secrets=permissions.get("secrets") or (),
             examples=arguments.examples,
@@ -244,4 +244,4 @@ def _allowed_values(build_id: UUID, draft: Draft) -> dict[str, str] | None:
 
 
 def _build(build_id: UUID) -> Build:
-    return Build.objects.unscoped().get(pk=build_id)
+    return Build.objects.unscoped().select_related("capability").get(pk=build_id)
