@@ -228,14 +228,16 @@ class EgressProxy:
             addresses = await resolve_public(name, head.port, also=self._private)
         except IzzyError as error:
             raise Refused(403 if error.code == "address_refused" else 502, error.message) from None
-        self.used.add(name)
         problem = ""
         for found in addresses:
             try:
                 async with asyncio.timeout(CONNECT_SECONDS):
-                    return await asyncio.open_connection(found.address, found.port)
+                    there = await asyncio.open_connection(found.address, found.port)
             except (OSError, TimeoutError) as error:
                 problem = str(error) or "it does not answer"
+            else:
+                self.used.add(name)
+                return there
         raise Refused(502, f"{name} cannot be reached: {problem}.")
 
     async def _exchange(

@@ -198,6 +198,7 @@ async def test_an_unreachable_host_is_told_as_such(
     outcome = await fetch(bubblewrap, site, "http://api.test:1/", hosts=frozenset({"api.test:1"}))
     assert "502" in message(outcome)
     assert "cannot be reached" in message(outcome)
+    assert outcome.hosts_used == ()
 
 
 @asynccontextmanager
