@@ -13,14 +13,14 @@ class BuilderConfig(AppConfig):
         from apps.builder.builds.records import build_rows, builds_plan
         from apps.builder.builds.selectors import builder_stats, builds_queued, builds_running
         from apps.builder.models import Build
-        from apps.capabilities.catalog import lifecycle
+        from apps.capabilities.catalog import versions
         from apps.core.jobs.worker import register_sweep
         from apps.core.metrics.queues import register_queue
         from apps.core.registries import stats_providers
         from apps.core.transfer import RecordGroup, record_groups
 
         register_tools("apps.builder.tools")
-        lifecycle.version_resolved.register("builds", version_follow)
+        versions.version_resolved.register("builds", version_follow)
         record_groups.register(
             "builds",
             RecordGroup(

@@ -134,6 +134,11 @@ class CapabilityVersion(UserOwned, Leased):
         """Whether the builder handed it in before its examples could be run: they need what was not allowed yet."""
         return self.origin == Origin.BUILDER and bool(self.examples) and self.tested_at is None
 
+    @property
+    def is_pending(self) -> bool:
+        """Whether one of the assistant's waits for the user's yes, or for its test after that."""
+        return self.origin == Origin.BUILDER and (not self.is_approved or self.is_unproven)
+
     @classmethod
     def lease_free(cls, prefix: str = "") -> Q:
         """The lease is for whoever tests a version for the first time."""

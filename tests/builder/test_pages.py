@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
@@ -15,6 +16,7 @@ from apps.accounts.models import User
 from apps.builder.builds.ending import build_end, build_succeed
 from apps.builder.builds.messages import message_add
 from apps.builder.builds.requesting import build_change
+from apps.builder.builds.selectors import messages_after
 from apps.builder.models import Build, Follower, Kind, MessageType, State
 from apps.builder.runner.pool import BuildPool
 from apps.capabilities.catalog.drafts import Draft
@@ -175,6 +177,10 @@ def test_of_two_versions_that_ask_the_newer_one_waits(
     newer, older = page.split('<li class="build-row card">')[1:]
     assert (str(builds[1].pk) in newer, "waits for you" in newer) == (True, True)
     assert (str(builds[0].pk) in older, "waits for you" in older) == (True, False)
+    stages = [messages_after(build)[-1].payload["stage"] for build in builds]
+    assert stages == ["replaced", "approval"]  # as their cards say
+    version_add(user_id=alice.pk, capability_id=dice.pk, draft=replace(asking, hosts=()))
+    assert messages_after(builds[1])[-1].payload["stage"] == "replaced"
 
 
 def test_the_reason_of_a_failure_stands_on_the_card_alone(alice: User, sign_in: SignIn) -> None:

@@ -24,7 +24,12 @@ from apps.builder.models import (
 )
 from apps.capabilities.catalog.drafts import Draft
 from apps.capabilities.catalog.lifecycle import capability_enable, capability_fail
-from apps.capabilities.catalog.selectors import may_quote_others, others_wrote, secrets_missing
+from apps.capabilities.catalog.selectors import (
+    may_quote_others,
+    others_wrote,
+    secrets_missing,
+    version_waiting,
+)
 from apps.capabilities.catalog.versions import version_add
 from apps.capabilities.models import CapabilityVersion, Execution, Origin, Status
 from apps.core.db.writing import in_slices, users_of
@@ -38,16 +43,18 @@ finished: Registry[Callable[[Build], None]] = Registry()
 """name -> fn(build), called inside the transaction that ends a build (done, failed or cancelled)."""
 
 version_resolved: Registry[Callable[[Build], None]] = Registry()
-"""name -> fn(build), called inside the transaction in which the version of a build that is done was approved or tested."""
+"""name -> fn(build), called inside the transaction in which the version of a build that is done was approved, tested or
+overtaken by a newer one."""
 
 
-Stage: TypeAlias = Literal["ready", "approval", "secrets", "testing", "failing"]
+Stage: TypeAlias = Literal["ready", "approval", "secrets", "testing", "failing", "replaced"]
 TEXTS: dict[Stage, str] = {
     "ready": "{name} is ready{version}.",
     "approval": "{name} is built{version} and waits for your approval.",
     "secrets": "{name} is built{version} and waits for a secret: {missing}.",
     "testing": "{name} is built{version} and is being tested.",
     "failing": "{name} is built{version}, but failed its test.",
+    "replaced": "{name} was built{version}; a newer version has taken its place.",
 }
 GAVE_UP = "gave_up"
 ITS_OWN_WORDS = "The builder gave up; the page of the build has its words."
@@ -69,7 +76,11 @@ SECONDS = histogram(
 
 def stage_of(version: CapabilityVersion) -> Stage:
     """How far a version of the builder's is: one that is not approved yet waits for that; then its examples are run, for
-    which its secrets must be there."""
+    which its secrets must be there. Where a newer one came before that, neither can happen any more."""
+    capability = version.capability
+    overtaken = version.pk != capability.current_id and version_waiting(capability) != version
+    if version.is_pending and overtaken:
+        return "replaced"
     if not version.is_approved:
         return "approval"
     if version.is_unproven:
@@ -231,8 +242,8 @@ def _count(build: Build) -> None:
 
 @transaction.atomic
 def version_follow(version: CapabilityVersion) -> None:
-    """Adds to the messages of the build that made the version how it stands now: approved, tested, failing. Nothing where
-    it came from no build."""
+    """Adds to the messages of the build that made the version how it stands now: approved, tested, failing, replaced. Nothing
+    where it came from no build."""
     builds = Build.objects.for_user(version.user_id).filter(
         capability_id=version.capability_id, version=version.number, state=State.DONE
     )

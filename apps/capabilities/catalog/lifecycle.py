@@ -1,6 +1,5 @@
 """The life of a capability: the user's yes, tests of its examples, switching on and off, going back, deleting."""
 
-from collections.abc import Callable
 from uuid import UUID
 
 from django.db import transaction
@@ -19,23 +18,14 @@ from apps.capabilities.catalog.versions import (
     capability_locked,
     capability_save,
     make_current,
+    resolved,
 )
 from apps.capabilities.models import Capability, CapabilityVersion, Origin, Status
 from apps.core.errors import Conflict, NotFound
-from apps.core.registries import Registry
 from apps.search.documents import Source
 from apps.search.services import documents_remove
 
 MAX_REASON_CHARS = 2_000
-
-version_resolved: Registry[Callable[[CapabilityVersion], None]] = Registry()
-"""name -> fn(version), called inside the transaction in which a version of the assistant's is approved, or its examples
-are run for the first time."""
-
-
-def _resolved(version: CapabilityVersion) -> None:
-    for listener in version_resolved.values():
-        listener(version)
 
 
 @transaction.atomic
@@ -62,7 +52,7 @@ def capability_approve(*, user_id: UUID, capability_id: UUID, version: int | Non
     elif capability.status == Status.DISABLED and capability.status_reason == UNTRUSTED:
         capability_save(capability, Status.ACTIVE)
     if chosen.origin == Origin.BUILDER:
-        _resolved(chosen)
+        resolved(chosen)
     return capability
 
 
@@ -99,7 +89,7 @@ def version_tested(*, user_id: UUID, version_id: UUID, failures: list[str]) -> N
     if not failures and version.pk != capability.current_id and not newer.exists():
         make_current(capability, version)
         capability_save(capability, Status(capability.status), capability.status_reason)
-    _resolved(version)
+    resolved(version)
 
 
 @transaction.atomic

@@ -1,6 +1,6 @@
 """New capabilities and new versions of them, each written in one transaction with its files."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -30,13 +30,17 @@ from apps.capabilities.catalog.files import (
 from apps.capabilities.catalog.matching import capability_index
 from apps.capabilities.catalog.names import clean_name
 from apps.capabilities.catalog.schemas import clean_schema
-from apps.capabilities.catalog.selectors import OTHERS_WROTE
+from apps.capabilities.catalog.selectors import OTHERS_WROTE, version_waiting
 from apps.capabilities.models import Capability, CapabilityVersion, Origin, Status
 from apps.core.db.writing import precompute
 from apps.core.errors import Conflict, NotFound
+from apps.core.registries import Registry
 
 MAX_VERSIONS = 50  # older ones go when there are more
 UNTRUSTED = "It came from an archive. Look at its files, then approve it."
+version_resolved: Registry[Callable[[CapabilityVersion], None]] = Registry()
+"""name -> fn(version), called inside the transaction in which a version of the assistant's is approved, its examples are run for
+the first time, or a newer one takes its place before that."""
 _FILE_OF = {"main": MAIN, "requirements": REQUIREMENTS, "run_md": RUN_MD}
 
 
@@ -49,6 +53,12 @@ def capability_locked(user_id: UUID, capability_id: UUID) -> Capability:
     return found
 
 
+def resolved(version: CapabilityVersion) -> None:
+    """Tells whoever follows a version of the assistant's that it has come further."""
+    for listener in version_resolved.values():
+        listener(version)
+
+
 def _version_write(
     capability: Capability, draft: Draft, *, approved_by: UUID | None, beside: bool = False, **facts: Any
 ) -> CapabilityVersion:
@@ -58,6 +68,9 @@ def _version_write(
     number, now = (rows.aggregate(newest=Max("number"))["newest"] or 0) + 1, timezone.now()
     # What it was made from may be removed one day, and its words stay.
     facts["quotes_others"] = facts.get("quotes_others", False) or rows.filter(OTHERS_WROTE).exists()
+    begun = [
+        each for each in (capability.current, version_waiting(capability)) if each and each.is_pending
+    ]
     version = version_make(
         capability,
         draft,
@@ -79,6 +92,9 @@ def _version_write(
         # An earlier version came from an archive: this one the user has written, or looked at in the editor.
         reason = capability.status_reason
         capability_save(capability, Status(capability.status), "" if reason == UNTRUSTED else reason)
+    for each in begun:
+        if each.pk != capability.current_id:
+            resolved(each)
     return version
 
 

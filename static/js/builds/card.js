@@ -193,7 +193,7 @@ export class BuildCard {
     if (ended && !this.#build.later) parts.push(this.#button("Try again", "btn btn-small", () => this.#again()));
     if (ended && this.#build.later) parts.push(h("a", { class: "btn btn-small", href: `/builds/${this.#build.later}/` }, "The next attempt"));
     if (state === "failing") parts.push(h("a", { class: "btn btn-small", href: `/builds/new/?capability=${this.#name()}&execution=last` }, icon("tool"), "Have it fixed"));
-    if (["done", "approval", "secrets", "testing", "failing"].includes(state)) parts.push(h("a", { class: "btn btn-small", href: `/capabilities/${this.#name()}/` }, "Open it"));
+    if (["done", "approval", "secrets", "testing", "failing", "replaced"].includes(state)) parts.push(h("a", { class: "btn btn-small", href: `/capabilities/${this.#name()}/` }, "Open it"));
     this.foot.replaceChildren(...parts, h("span", { class: "grow" }), ...(this.link ? [this.link] : []));
   }
 
@@ -265,5 +265,6 @@ function statusOf(state, version) {
   if (state === "approval" || state === "secrets") return [h("span", { class: "badge badge-warn" }, "waits for you")];
   if (state === "testing") return [h("span", { class: "spinner", "aria-hidden": "true" }), h("span", { class: "visually-hidden" }, "being tested")];
   if (state === "failing") return [h("span", { class: "badge badge-danger" }, "failed its test")];
+  if (state === "replaced") return [h("span", { class: "badge" }, "replaced")];
   return [h("span", { class: "badge badge-ok" }, icon("check"), version > 1 ? `version ${version}` : "ready")];
 }

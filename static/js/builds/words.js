@@ -8,12 +8,13 @@ const TITLES = {
   secrets: (name) => `${name} is built and needs a secret`,
   testing: (name) => `${name} is being tested`,
   failing: (name) => `${name} failed its test`,
+  replaced: (name) => `${name} has a newer version`,
   failed: (name) => `${name} could not be built`,
   cancelled: (name) => `Building ${name} was cancelled`,
 };
 
 /** What a complete build's version waits for, by its newest message. */
-const STAGES = { ready: "done", approval: "approval", secrets: "secrets", testing: "testing", failing: "failing" };
+const STAGES = { ready: "done", approval: "approval", secrets: "secrets", testing: "testing", failing: "failing", replaced: "replaced" };
 
 /** The state a card shows, by its messages: what came last decides, whatever was fetched before. */
 export function stateOf(messages, fetched = "queued") {
