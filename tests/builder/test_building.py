@@ -6,7 +6,7 @@ import pytest
 
 from apps.accounts.models import User
 from apps.agent.models import ToolCall
-from apps.builder.builds.requesting import build_request
+from apps.builder.builds.requesting import build_change, build_request
 from apps.builder.builds.selectors import messages_after
 from apps.builder.models import Build, State
 from apps.builder.runner.pool import BuildPool
@@ -15,6 +15,7 @@ from apps.capabilities.models import Capability, Status
 from apps.capabilities.runs.execution import capability_execute
 from apps.core.db.pool import in_db
 from tests.builder.scripts import DICE, EXAMPLES, SCHEMA, code, last_result, register, write
+from tests.capabilities.making import make
 from tests.peers.anthropic_server import AnthropicServer, failure, reply, tool
 from tests.waiting import until
 
@@ -290,3 +291,14 @@ async def test_what_was_asked_for_without_an_input_gets_one_and_a_file_may_come_
     assert "example 1 gives count, sides" in refused["content"]
     done = await built(build)
     assert (done.state, done.capability.input_schema) == (State.DONE, SCHEMA), done.reason
+
+
+async def test_a_change_keeps_the_tags_that_nobody_wanted_changed(
+    alice: User, model: AnthropicServer, pool: BuildPool
+) -> None:
+    made = await in_db(lambda: make(alice, tags=["games", "chance"]))
+    for given, tags in (({}, ["games", "chance"]), ({"tags": ["luck"]}, ["luck"]), ({"tags": []}, [])):
+        change = await in_db(lambda: build_change(user_id=alice.pk, name=made.name, feedback="Louder."))
+        model.add(register(examples=[{"input": {"name": "Ada"}}], **given))
+        await pool.idle()
+        assert (await built(change)).capability.tags == tags

@@ -29,7 +29,6 @@ from apps.core.ids import uuid7
 from apps.core.jobs.worker import beat
 from tests.builder.scripts import DICE, SCHEMA, code, register, write
 from tests.builder.test_building import built, delivered, request_build
-from tests.capabilities.making import make
 from tests.peers.anthropic_server import AnthropicServer, reply, tool
 from tests.waiting import PATIENCE, until
 
@@ -220,17 +219,6 @@ async def test_a_change_leaves_the_old_version_until_the_new_one_is_verified(
     brief = model.messages[2]["messages"][0]["content"][0]["text"]
     assert "Say hooray first." in brief
     assert "random.randint" in brief
-
-
-async def test_a_change_keeps_the_tags_that_nobody_wanted_changed(
-    alice: User, model: AnthropicServer, pool: BuildPool
-) -> None:
-    made = await in_db(lambda: make(alice, tags=["games", "chance"]))
-    for given, tags in (({}, ["games", "chance"]), ({"tags": ["luck"]}, ["luck"]), ({"tags": []}, [])):
-        change = await in_db(lambda: build_change(user_id=alice.pk, name=made.name, feedback="Louder."))
-        model.add(register(examples=[{"input": {"name": "Ada"}}], **given))
-        await pool.idle()
-        assert (await built(change)).capability.tags == tags
 
 
 async def test_a_repair_knows_the_failed_run(
