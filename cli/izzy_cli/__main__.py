@@ -9,7 +9,7 @@ def main() -> None:
         from izzy_cli.hooks import run
 
         if sys.argv[2] in run.CLIENTS:
-            sys.exit(run.main(sys.argv[2], sys.stdin.buffer))
+            sys.exit(run.main(sys.argv[2]))
     from izzy_cli.main import main as command_line
 
     command_line()

@@ -3,6 +3,7 @@
 import json
 import re
 import socket
+import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -120,6 +121,17 @@ def test_a_server_that_hangs_is_not_waited_for(izzy: Izzy, silent: int) -> None:
     assert (done.code, done.out) == (0, b"")
     assert "within 3 seconds" in done.err
     assert time.monotonic() - started < PATIENCE
+
+
+def test_an_event_whose_end_never_comes_is_not_waited_for(izzy: Izzy) -> None:
+    command = [izzy.command, "-m", "izzy_cli", "hook", "claude-code"]
+    hook = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=izzy.variables()
+    )
+    with hook:
+        assert hook.wait(PATIENCE) == 0
+        assert hook.stderr is not None
+        assert hook.stderr.read() == b"izzy hook claude-code: Izzy did not answer within 3 seconds.\n"
 
 
 def test_the_token_goes_to_no_address_that_a_server_leads_on_to(izzy: Izzy, leading: Leading) -> None:

@@ -45,7 +45,7 @@ def _run(client: str) -> int:
         raise missing(
             f"This is for {CLIENTS[client].title}, which gives it an event. You may mean: install"
         )
-    return run.main(client, sys.stdin.buffer)
+    return run.main(client)
 
 
 project_option = click.option(

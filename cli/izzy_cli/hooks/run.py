@@ -32,8 +32,9 @@ class NoRedirect(urllib.request.HTTPRedirectHandler):
         return None
 
 
-def main(client: str, source: IO[bytes], seconds: float = SECONDS) -> int:
+def main(client: str, seconds: float = SECONDS) -> int:
     """Runs one hook; always 0. It takes no longer than so many seconds, reading included."""
+    source = _own(sys.stdin.buffer)
     answers: list[bytes] = []
     troubles: list[str] = []
 
@@ -53,6 +54,15 @@ def main(client: str, source: IO[bytes], seconds: float = SECONDS) -> int:
         trouble = troubles[0] if troubles else _late(seconds)
         print(f"izzy hook {client}: {trouble}", file=sys.stderr, flush=True)
     return 0
+
+
+def _own(source: IO[bytes]) -> IO[bytes]:
+    """A buffer of our own over the same input: where its end never comes, the one of `sys.stdin` would abort the process as it
+    ends, as the thread that reads holds its lock."""
+    try:
+        return open(source.fileno(), "rb", closefd=False)
+    except OSError:  # it is no file of the system's
+        return source
 
 
 def answer_of(client: str, event: bytes, seconds: float) -> bytes:
