@@ -70,6 +70,19 @@ def test_a_vault_becomes_notes_observations_and_links(upload: Uploads) -> None:
     assert found.skipped == ["vault.zip: 1 files that are no Markdown, such as pictures, are left out."]
 
 
+def test_a_vault_whose_pages_have_an_id_and_a_type_is_not_taken_for_mem0s_file(upload: Uploads) -> None:
+    files = {
+        "v/plan.md": "---\nid: p1\ntype: project\ntags: [garden]\n---\nDig in May.",
+        "v/tea.md": "Tea at four.",
+        "v/one.md": "---\nid: p2\ntype: idea\n---\nA pond.",
+    }
+    found = Found(upload("vault.zip", zipped(files)))
+
+    assert found.reader.name == "markdown"
+    assert found.texts == ["one\n\nA pond.", "plan\n\nDig in May.", "tea\n\nTea at four."]
+    assert found.notes[1].tags == ["garden"]
+
+
 def test_one_file_is_one_note_under_its_title(upload: Uploads) -> None:
     found = Found(upload("Rezept.md", "Mehl und Wasser mischen.\n\nEine Stunde ruhen lassen."))
 

@@ -11,8 +11,10 @@ from apps.chat.attachments.files import file_read
 from apps.chat.attachments.selectors import ids_in
 from apps.chat.conversations.selectors import attached_turn
 from apps.chat.models import Attachment, Conversation, Folder, Message, Turn
-from apps.memory.models import Memory
+from apps.memory.models import Memory, MemoryEdge
 from apps.memory.notes.creation import memory_create
+from apps.memory.notes.joining import edge_create
+from apps.memory.transfer.exporting import export_markdown
 from tests.conftest import make_user
 
 from .conftest import TakeIn, counts, exported
@@ -66,3 +68,21 @@ def test_a_file_beside_a_message_goes_along_under_the_id_that_it_gets(
     assert counts(again, "skipped")["attachment"] == 1
     others = take_in(make_user("charlie"), exported(full))
     assert counts(others, "skipped")["attachment"] == 1
+
+
+def test_notes_as_markdown_come_back_with_their_words_tags_and_links(
+    alice: User, take_in: TakeIn
+) -> None:
+    tea, cups = (
+        memory_create(user_id=alice.pk, content=words, tags=["kitchen"], occasions=[])
+        for words in ("Tea at four", "The cups are in the left cupboard")
+    )
+    edge_create(user_id=alice.pk, source_id=tea.pk, target_id=cups.pk, relation="needs")
+    bob = make_user("bob")
+    job = take_in(bob, b"".join(export_markdown(alice.pk)))
+    assert job.reader == "markdown"
+    notes = Memory.objects.for_user(bob)
+    assert sorted(notes.values_list("content", flat=True)) == [cups.content, tea.content][::-1]
+    assert [note.tags for note in notes] == [["kitchen"], ["kitchen"]]
+    edge = MemoryEdge.objects.for_user(bob).get()
+    assert (edge.source.content, edge.relation) == (tea.content, "needs")

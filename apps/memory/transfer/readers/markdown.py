@@ -130,7 +130,7 @@ def _page(found: _Page, pages: dict[str, _Page], known: dict[str, str]) -> Itera
     created = page.moment(*_CREATED) or (moment(dated[0]) if dated else None) or updated
     shared: dict[str, Any] = {"created_at": created, "updated_at": updated}
     tags = tags_of(page.front.get("tags"), page.front.get("tag"), page.front.get("keywords"))
-    of_izzy = {"trust", "importance", "occasions"} <= page.front.keys()  # its own notes have no titles
+    of_izzy = {"trust", "origin", "importance"} <= page.front.keys()  # its own notes have no titles
     own = marks.prose.strip().removesuffix("## Relations").strip() if of_izzy else ""
     prose = own or _content(title, marks, page.first("description"))
     yield from notes_of(

@@ -16,12 +16,15 @@ from .lists import list_in, memory_of
 _HEADER = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)[ \t]*:[ \t]*(.*)")
 _FIELDS = {"id", "created_at", "updated_at", "type", "confidence", "branch", "files", "categories"}
 
+_TEXTS = {".md", ".markdown", ".txt", ""}
+
 
 def matches(upload: Upload) -> bool:
     if any(_is_mem0(keys) for keys in sketches(upload).values()):
         return True
     try:
-        return any(_blocks(_beginning(document)) for document in documents(upload)[:20])
+        texts = [each for each in documents(upload)[:20] if _is_text(each)]
+        return bool(texts) and all(_is_exported(_beginning(each)) for each in texts)
     except IzzyError:
         return False
 
@@ -32,6 +35,16 @@ def _is_mem0(keys: frozenset[str]) -> bool:
     return found or keys >= {"memory", "user_id"}
 
 
+def _is_text(document: Document) -> bool:
+    return document.suffix in _TEXTS and not sketch(document)
+
+
+def _is_exported(text: str) -> bool:
+    """Whether it holds a block of fields that are all of the plugin's: notes of other programs have an id and a type too."""
+    found = _blocks(text)
+    return bool(found) and found[0][1].keys() <= _FIELDS
+
+
 def _beginning(document: Document) -> str:
     return document.head(4096).decode("utf-8", "ignore").lstrip("\ufeff").replace("\r\n", "\n")
 
@@ -40,7 +53,7 @@ def read(upload: Upload) -> Iterator[Read]:
     understood = False
     for document in documents(upload):
         keys = sketch(document)
-        if not keys and document.suffix in {".md", ".markdown", ".txt", ""}:
+        if _is_text(document):
             for place, header, content in _blocks(read_text(document), document.name):
                 understood = True
                 yield from _block(place, header, content)
