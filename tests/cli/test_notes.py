@@ -1,5 +1,6 @@
 """Notes on the command line: saved, found, changed, forgotten, brought back."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,16 @@ def test_the_editor_changes_text_and_fields(izzy: Izzy) -> None:
     assert "Drinks mate" in shown
     assert "new, hot" in shown
     assert left_behind(izzy) == []
+
+
+def test_an_entry_of_a_list_with_a_sign_in_it_stays_one_in_the_editor(izzy: Izzy) -> None:
+    fields = ("-t", "salt, pepper", "-t", 'the "best"', "--occasion", "cooking; for guests")
+    note = saved(izzy, "Keeps spices in the drawer", *fields)
+    change = "text = text.replace('tags: ', 'tags: kitchen, ').replace('occasions: ', 'occasions: shopping; ')"
+    izzy.run("edit", note, **editor(izzy, change)).ok()
+    now = json.loads(izzy.run("show", note, "--json").ok().out)
+    assert now["tags"] == ["kitchen", "salt, pepper", 'the "best"']
+    assert now["occasions"] == ["shopping", "cooking; for guests"]
 
 
 def test_an_editor_that_changes_nothing_changes_nothing(izzy: Izzy) -> None:

@@ -1,10 +1,11 @@
 """Text in the person's editor, which is kept where something goes wrong."""
 
 import os
+import re
 import shlex
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from izzy_cli.errors import Problem, missing
 
 LINE = "---"
 LISTS = {"tags": ",", "occasions": ";"}
-"""Fields that are lists, and what stands between their entries."""
+"""Fields that are lists, and what stands between their entries; one that holds that sign stands in quotes, as in a CSV file."""
 FIELDS = (
     "kind",
     "importance",
@@ -100,7 +101,7 @@ def as_text(note: dict[str, Any]) -> str:
         if name == "status" and value not in SETTABLE:
             continue
         if name in LISTS:
-            value = f"{LISTS[name]} ".join(value)
+            value = _in_list(value, LISTS[name])
         lines.append(f"{name}: {'' if value is None else value}".rstrip())
     return "\n".join([LINE, *lines, LINE, note["content"], ""])
 
@@ -128,7 +129,24 @@ def _parsed(text: str) -> dict[str, str]:
 
 def _value(name: str, text: str) -> object:
     if name in LISTS:
-        return [entry.strip() for entry in text.split(LISTS[name]) if entry.strip()]
+        return _listed(text, LISTS[name])
     if name == "importance":
         return int(text) if text.isascii() and text.isdigit() else text
     return text
+
+
+def _in_list(entries: Iterable[str], sign: str) -> str:
+    return f"{sign} ".join(
+        '"{}"'.format(entry.replace('"', '""')) if sign in entry or entry.startswith('"') else entry
+        for entry in entries
+    )
+
+
+def _listed(text: str, sign: str) -> list[str]:
+    """The entries of what `_in_list` gives."""
+    pattern = rf'(?:^|{sign})\s*(?:"((?:[^"]|"")*)"\s*(?={sign}|$)|([^{sign}]*))'
+    found = (
+        match[1].replace('""', '"') if match[1] is not None else match[2]
+        for match in re.finditer(pattern, text)
+    )
+    return [entry.strip() for entry in found if entry.strip()]
