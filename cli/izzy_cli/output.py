@@ -25,12 +25,13 @@ _COLOURS = {"dim": "2", "bold": "1", "red": "31", "green": "32", "yellow": "33"}
 @dataclass(frozen=True, slots=True)
 class Column:
     """A column of a table. `under` stands below in a second line on a terminal, and in a column of its own before the
-    others in a pipe: an id."""
+    others in a pipe: an id. On a terminal `most` characters of it are shown, in a pipe all."""
 
     title: str
     value: Callable[[Row], object]
     under: Callable[[Row], object] | None = None
     narrow: bool = False  # never wrapped or cut
+    most: int | None = None
 
 
 def prepare_streams() -> None:
@@ -143,7 +144,8 @@ def _show_table(columns: Sequence[Column], rows: Sequence[Row]) -> None:
     for row in rows:
         cells = []
         for column in columns:
-            cell = Text(plain(column.value(row), one_line=True))
+            value = column.value(row)
+            cell = Text(cut(value, column.most) if column.most else plain(value, one_line=True))
             if column.under:
                 cell.append("\n" + plain(column.under(row), one_line=True), style="dim")
             cells.append(cell)

@@ -125,9 +125,7 @@ def test_a_server_that_hangs_is_not_waited_for(izzy: Izzy, silent: int) -> None:
 
 def test_an_event_whose_end_never_comes_is_not_waited_for(izzy: Izzy) -> None:
     command = [izzy.command, "-m", "izzy_cli", "hook", "claude-code"]
-    hook = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=izzy.variables()
-    )
+    hook = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=izzy.variables())
     with hook:
         assert hook.wait(PATIENCE) == 0
         assert hook.stderr is not None

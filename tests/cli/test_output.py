@@ -52,6 +52,10 @@ def test_a_pipe_gets_a_line_a_row_with_whole_texts_and_no_colours(izzy: Izzy, no
     assert line.split("\t")[0] == note
     assert line.count("\n") == 1
     assert "\x1b" not in line
+    words = ("a word of it " * 60).strip()
+    izzy.run("save", words, "-t", "long").ok()
+    for command in (["list", "-t", "long"], ["search", "a word of it", "-t", "long"]):
+        assert words in izzy.run(*command).ok().text
 
 
 def test_what_others_wrote_cannot_steer_the_terminal(izzy: Izzy) -> None:

@@ -10,7 +10,6 @@ from izzy_cli.options import Command, given, id_of, json_option, page_options
 from izzy_cli.output import (
     Column,
     Row,
-    cut,
     moment,
     note,
     plain,
@@ -27,7 +26,7 @@ RECONNECTIONS = 5
 COLUMNS = [
     Column("Capability", lambda row: row["name"], under=lambda row: row["id"]),
     Column("State", lambda row: row["state"], narrow=True),
-    Column("Asked for", lambda row: cut(row["request"] or row["feedback"] or row["description"], 120)),
+    Column("Asked for", lambda row: row["request"] or row["feedback"] or row["description"], most=120),
     Column("When", lambda row: moment(row["created_at"]), narrow=True),
 ]
 

@@ -24,7 +24,7 @@ def _state(row: Mapping[str, Any]) -> str:
 
 COLUMNS = [
     Column("Name", lambda row: row["name"], narrow=True),
-    Column("Does", lambda row: cut(row["description"], 200)),
+    Column("Does", lambda row: row["description"], most=200),
     Column("State", _state),
     Column("Runs", lambda row: row["runs"], narrow=True),
     Column("Last", lambda row: moment(row["last_run_at"]), narrow=True),

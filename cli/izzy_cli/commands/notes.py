@@ -19,7 +19,6 @@ from izzy_cli.options import (
 from izzy_cli.output import (
     Column,
     Row,
-    cut,
     day,
     moment,
     page_line,
@@ -37,7 +36,7 @@ ORIGINS = ("user", "assistant", "extraction", "import", "api", "mcp", "file")
 ORDERS = ("created_at", "updated_at", "importance", "priority", "last_accessed", "access_count")
 
 NOTES = [
-    Column("Note", lambda row: cut(row["content"], 300), under=lambda row: row["id"]),
+    Column("Note", lambda row: row["content"], under=lambda row: row["id"], most=300),
     Column("Kind", lambda row: row["kind"], narrow=True),
     Column("Status", lambda row: row["status"], narrow=True),
     Column("Since", lambda row: day(row["created_at"]), narrow=True),
@@ -125,7 +124,7 @@ def show(note_id: str, history: bool, links: bool, page: int, page_size: int, as
 
 VERSIONS = [
     Column("No.", lambda row: row["version"], narrow=True),
-    Column("Note", lambda row: cut(row["content"], 300)),
+    Column("Note", lambda row: row["content"], most=300),
     Column("Change", lambda row: f"{row['action']} by {row['actor']}"),
     Column("When", lambda row: moment(row["at"]), narrow=True),
 ]

@@ -21,7 +21,7 @@ from izzy_cli.output import (
 )
 
 WAITING = [
-    Column("Note", lambda row: cut(row["content"], 300), under=lambda row: row["id"]),
+    Column("Note", lambda row: row["content"], under=lambda row: row["id"], most=300),
     Column("Proposes", lambda row: row["proposal"], narrow=True),
     Column("Why", lambda row: row["review_reason"]),
     Column("Since", lambda row: day(row["created_at"]), narrow=True),
