@@ -208,7 +208,8 @@ def _revision(
     if (change := record.state.change) is None:
         state.pop("change", None)
     else:
-        facts = {name: getattr(change, name) for name in change.model_fields_set}
+        given = state["change"]  # in its order: what is taken out again is the same to the byte
+        facts = {name: getattr(change, name) for name in given if name in change.model_fields_set}
         if change.by:
             facts["by"] = str(ids[change.by])
         if change.merged:

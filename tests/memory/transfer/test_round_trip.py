@@ -13,7 +13,7 @@ from apps.chat.conversations.selectors import attached_turn
 from apps.chat.models import Attachment, Conversation, Folder, Message, Turn
 from apps.memory.models import Memory, MemoryEdge
 from apps.memory.notes.creation import memory_create
-from apps.memory.notes.joining import edge_create
+from apps.memory.notes.joining import edge_create, memory_merge, memory_supersede
 from apps.memory.transfer.exporting import export_markdown
 from tests.conftest import make_user
 
@@ -34,6 +34,19 @@ def test_an_export_that_goes_into_an_empty_instance_comes_out_the_same(
     job = take_in(other, data, own=True)
     assert (job.state, job.error) == ("done", "")
     assert (counts(job, "wrong"), counts(job, "skipped")) == ({}, {}), job.report
+    assert exported(other).decode().splitlines() == data.decode().splitlines()
+
+
+def test_notes_that_were_merged_or_replaced_come_out_the_same(alice: User, take_in: TakeIn) -> None:
+    tea, cups, walks = (
+        memory_create(user_id=alice.pk, content=word) for word in ("Tea", "Cups", "Walks")
+    )
+    memory_merge(user_id=alice.pk, into_id=tea.pk, from_ids=[cups.pk])
+    memory_supersede(user_id=alice.pk, memory_id=walks.pk, content="Runs")
+    data = exported(alice)
+    user_delete(user=alice)
+    other = make_user("other")
+    take_in(other, data, own=True)
     assert exported(other).decode().splitlines() == data.decode().splitlines()
 
 
