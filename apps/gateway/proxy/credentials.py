@@ -44,16 +44,17 @@ class Credentials:
     key_header: bytes = b"authorization"
 
     def headers_with(self, key: str) -> Headers:
-        """The headers with the instance's key, and only encodings of the answer in which Izzy can count its tokens."""
+        """The headers with the instance's key."""
         value = key if self.key_header == b"x-api-key" else f"Bearer {key}"
-        asked = b",".join(text for name, text in self.headers if name == b"accept-encoding")
-        encoding = b"gzip" if b"gzip" in asked else b"identity"
-        kept = [(name, text) for name, text in self.headers if name != b"accept-encoding"]
-        return [
-            *kept,
-            (b"accept-encoding", encoding),
-            (self.key_header, value.encode("latin-1", "replace")),
-        ]
+        return [*self.headers, (self.key_header, value.encode("latin-1", "replace"))]
+
+
+def readable(headers: Headers) -> Headers:
+    """The headers of a request whose answer Izzy reads along, with encodings of it alone that Izzy can read."""
+    asked = b",".join(text for name, text in headers if name == b"accept-encoding")
+    encoding = b"gzip" if b"gzip" in asked else b"identity"
+    kept = [(name, text) for name, text in headers if name != b"accept-encoding"]
+    return [*kept, (b"accept-encoding", encoding)]
 
 
 def credentials_of(headers: Headers) -> Credentials:

@@ -2,14 +2,14 @@
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from apps.accounts.access import authenticate_bearer, has_scope
 from apps.accounts.models import APIToken, Scope
 from apps.core.db.writing import writing_for
 from apps.core.errors import NotAuthenticated
 from apps.gateway.proxy.body import MessagesBody, Unreadable, read_body
-from apps.gateway.proxy.credentials import Credentials
+from apps.gateway.proxy.credentials import Credentials, readable
 from apps.gateway.proxy.errors import ProxyError
 from apps.gateway.proxy.ledger import limit_check
 from apps.gateway.proxy.memory import Plan, plan_of
@@ -67,6 +67,8 @@ def prepare(incoming: Incoming) -> Prepared:
     with writing_for(token.user_id):
         plan = _plan(token, body, incoming.headers) if body else None
     counts = incoming.path == COUNT
+    if upstream.spends or (plan is not None and not counts):
+        upstream = replace(upstream, headers=readable(upstream.headers))
     return Prepared(token, upstream, plan, counts, model if isinstance(model, str) else "")
 
 

@@ -1,5 +1,7 @@
 """The proxy takes in what a person typed and what was answered, once, and with whose trust."""
 
+import gzip
+import json
 from typing import Any
 from unittest.mock import patch
 
@@ -14,7 +16,7 @@ from apps.gateway.proxy import capture
 from apps.memory.models import CaptureWindow, Memory, Trust
 from apps.memory.notes.creation import memory_create
 from tests.gateway.proxy.driving import Proxy, blocks_of
-from tests.peers.anthropic_server import failure, reply, searched, tool
+from tests.peers.anthropic_server import Reply, failure, reply, searched, tool
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -50,6 +52,19 @@ async def test_a_streamed_answer_is_kept_as_well(proxy: Proxy, alice: User) -> N
     proxy.upstream.add(reply("Lisbon is lovely."))
     await proxy.ask(ADA, stream=True)
     assert await said(alice) == [("user", ADA), ("assistant", "Lisbon is lovely.")]
+
+
+async def test_a_client_that_unpacks_more_than_izzy_is_answered_in_what_izzy_reads(
+    proxy: Proxy, alice: User
+) -> None:
+    """Claude Code asks for `gzip, deflate, br, zstd`: an answer in one of the last two would not be kept."""
+    packed = gzip.compress(json.dumps(reply("Noted.").message("claude-sonnet-5-5", 9)).encode())
+    headers = {"content-encoding": "gzip", "content-type": "application/json"}
+    proxy.upstream.add(Reply(body=packed, headers=headers))
+    answered = await proxy.ask(ADA, headers={"accept-encoding": "gzip, deflate, br, zstd"})
+    assert proxy.upstream.requests[-1].headers["accept-encoding"] == "gzip"
+    assert answered.body == packed
+    assert await said(alice) == [("user", ADA), ("assistant", "Noted.")]
 
 
 async def test_memory_of_one_session_comes_up_in_another(proxy: Proxy) -> None:
