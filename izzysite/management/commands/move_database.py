@@ -1,6 +1,8 @@
 """`manage.py move_database URL`: everything in the database goes to a PostgreSQL."""
 
+from contextlib import nullcontext
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -8,6 +10,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
 from apps.core.db.copying import CopyFailed, database_copied
+from apps.core.db.pool import database_file
+from apps.core.jobs.running import Running, data_directory_alone
 from apps.core.jobs.worker import HEARTBEAT, HEARTBEAT_MISSED
 from apps.core.models import InstanceState
 from izzysite.env import database_settings
@@ -30,9 +34,13 @@ class Command(BaseCommand):
             raise CommandError("That is the database which Izzy uses already.")
         self._refuse_while_running()
         try:
-            with database_copied(source, target, self.stdout.write) as rows:
+            # Whoever goes on with the file would write what nobody finds any more.
+            with (
+                data_directory_alone(Path(settings.IZZY_DATA_DIR)) if database_file() else nullcontext(),
+                database_copied(source, target, self.stdout.write) as rows,
+            ):
                 self.stdout.write(f"Copied and compared: {rows:,} rows.")
-        except CopyFailed as error:
+        except (CopyFailed, Running) as error:
             raise CommandError(str(error)) from error
         self.stdout.write(
             "Now set DATABASE_URL to that address, for all processes, and start Izzy. The old database is as it was: "

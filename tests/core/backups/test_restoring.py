@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from django.core.files.storage import storages
-from django.core.management import CommandError
+from django.core.management import CommandError, call_command
 from django.utils import timezone
 from pytest_django import Settings
 
@@ -195,6 +195,31 @@ def test_nothing_is_put_in_place_of_an_izzy_that_runs(
     assert held is not None
     held.close()
     restore(backup)
+
+
+@pytest.mark.parametrize("command", ["mcp", "import_memories"])
+def test_nor_of_one_that_a_command_writes_to(
+    alice: User, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    """What it would write from then on lay in what was put aside."""
+
+    async def serve(caller: object) -> None:
+        pass
+
+    monkeypatch.setattr("apps.gateway.management.commands.mcp.serve", serve)
+    (tmp_path / "list.txt").write_text("Likes tea")
+    files = {"import_memories": [str(tmp_path / "list.txt")]}
+    call_command(command, *files.get(command, []), "--user", alice.username)
+    with pytest.raises(Running), data_directory_alone(data):
+        pass
+
+
+def test_a_database_that_a_process_writes_to_is_not_moved(data: Path) -> None:
+    held = data_directory_hold(data)
+    assert held is not None
+    with pytest.raises(CommandError, match="Stop it first"):
+        call_command("move_database", "postgresql://izzy@127.0.0.1:1/izzy")
+    held.close()
 
 
 def test_none_starts_while_a_backup_is_put_there(target: Path) -> None:

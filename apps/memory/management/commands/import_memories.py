@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from rich.console import Console
 from rich.progress import Progress
@@ -13,6 +14,7 @@ from rich.table import Table
 from apps.accounts.models import User
 from apps.core.db.writing import writing_for
 from apps.core.errors import IzzyError
+from apps.core.jobs.running import data_directory_hold
 from apps.memory.models import Import, ImportState
 from apps.memory.transfer.jobs import AUTO, import_create, import_formats, import_get
 from apps.memory.transfer.running import Run, import_taken
@@ -38,6 +40,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
+        data_directory_hold(Path(settings.IZZY_DATA_DIR))
         user = User.objects.filter(username=options["user"]).first()
         if user is None:
             raise CommandError(f"There is no user {options['user']}.")
