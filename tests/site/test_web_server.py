@@ -2,18 +2,20 @@
 
 import asyncio
 import json
+import os
 import socket
 import struct
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+import httpx
 import pytest
 
 from apps.chat.stream.limits import CLOSE_FLOODING
 from benchmarks._network import CLOSE, WebSocket
 from tests.peers.site import Site
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, eventually
 
 pytestmark = pytest.mark.long
 
@@ -152,3 +154,17 @@ def test_a_foreign_host_is_one_line_in_the_log(site: Site) -> None:
     assert log.count("its Host header names no host of") == 1
     assert "Traceback" not in log
     assert "evil.example" not in log
+
+
+@pytest.mark.skipif("TEST_DATABASE_URL" in os.environ, reason="a table of a file is put away")
+def test_an_answer_that_fails_when_it_has_begun_is_broken_off_each_time(site: Site) -> None:
+    """Its reader would wait for ever for the rest, and the server look after no connection any more."""
+    before, table = site.log.read_text().count("Exception inside application"), "memory_memoryuse"
+    site.database.execute(f"ALTER TABLE {table} RENAME TO away")
+    try:
+        for _ in range(2):
+            with site.client() as client, pytest.raises(httpx.RemoteProtocolError):
+                client.get("/api/v1/export/")
+    finally:
+        site.database.execute(f"ALTER TABLE away RENAME TO {table}")
+    eventually(lambda: site.log.read_text().count("Exception inside application") == before + 2)

@@ -99,6 +99,13 @@ class Request(WebRequest):  # type: ignore[misc]  # daphne has no types
         elif self.channel is not None and not self.finished:
             self.channel.loseConnection()  # without the end that a whole answer has
 
+    def handle_exception(self, exception: Exception) -> None:
+        """An answer that has begun is broken off: daphne would begin another, and stop looking after all connections."""
+        if self._response_started:
+            self.handle_reply({"type": ABORT})
+        else:
+            super().handle_exception(exception)
+
     def _cut_off(self, limit: int) -> None:
         error = TooLarge(f"A request may have at most {limit:,} bytes.", limit=limit)
         body = json.dumps(error.to_json()).encode()
