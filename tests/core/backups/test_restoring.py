@@ -201,7 +201,7 @@ def test_nothing_is_put_in_place_of_an_izzy_that_runs(
 def test_nor_of_one_that_a_command_writes_to(
     alice: User, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
-    """What it would write from then on lay in what was put aside."""
+    """Its notes from then on would lie in the database that was put aside."""
 
     async def serve(caller: object) -> None:
         pass
