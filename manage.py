@@ -3,6 +3,7 @@
 
 import gc
 import os
+import select
 import sys
 from typing import Any
 
@@ -26,14 +27,16 @@ def main() -> None:
     try:
         gc.disable()
         Loaded(sys.argv).execute()
-        sys.stdout.flush()
+        if sys.stdout:
+            sys.stdout.flush()
     except ImproperlyConfigured as error:
         if "--traceback" in sys.argv:
             raise
         sys.exit(f"Izzy's settings: {error}")
-    except (
-        BrokenPipeError
-    ):  # whoever read the output has enough; Python would flush once more and complain
+    except BrokenPipeError:
+        if not output_is_cut():
+            raise
+        # Whoever read the output has enough; Python would flush once more and complain.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except DatabaseError as error:
@@ -43,6 +46,13 @@ def main() -> None:
         if trouble is None or "--traceback" in sys.argv:
             raise
         sys.exit(f"{trouble.message} {trouble.hint}\n(The database says: {error})")
+
+
+def output_is_cut() -> bool:
+    """Whether nobody reads what is printed any more."""
+    looked = select.poll()
+    looked.register(sys.stdout.fileno(), 0)
+    return bool(looked.poll(0))
 
 
 if __name__ == "__main__":

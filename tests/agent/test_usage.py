@@ -72,7 +72,13 @@ def test_a_call_that_the_user_declined_or_stopped_is_no_failure_of_its_tool(
         ToolCall.objects.create(
             user=alice, name="think", round=1, position=position, is_error=True, error_code=code
         )
-    tools = api(alice).get("/api/v1/usage/").json()["tools"]
+    for code in ("cancelled", "timeout", ""):
+        ModelCall.objects.create(
+            user=alice, purpose="chat", model="m", endpoint="custom", error_code=code
+        )
+    usage = api(alice).get("/api/v1/usage/").json()
+    assert (usage["total"]["calls"], usage["total"]["failed"]) == (3, 1)
+    tools = usage["tools"]
     assert tools == [{"name": "think", "calls": 4, "failed": 1}]
     assert set(NO_FAILURES) == set(NOT_RUN)  # as the log of a conversation has it
 

@@ -20,7 +20,7 @@ from apps.builder.builds.selectors import messages_after
 from apps.builder.models import Build, Follower, Kind, MessageType, State
 from apps.builder.runner.pool import BuildPool
 from apps.capabilities.catalog.drafts import Draft
-from apps.capabilities.catalog.lifecycle import version_tested
+from apps.capabilities.catalog.lifecycle import capability_rollback, version_tested
 from apps.capabilities.catalog.secrets import user_secret_set
 from apps.capabilities.catalog.versions import capability_begin, capability_create, version_add
 from apps.capabilities.models import Capability, CapabilityVersion, Execution, Origin
@@ -171,7 +171,13 @@ def test_of_two_versions_that_ask_the_newer_one_waits(
     builds = []
     for host in ("a.example.org", "b.example.org"):
         builds.append(build_change(user_id=alice.pk, name=dice.name, feedback=host))
-        asking = Draft(description="Rolls dice.", input_schema=SCHEMA, main=DICE, hosts=[host])
+        asking = Draft(
+            description="Rolls dice.",
+            input_schema=SCHEMA,
+            main=DICE,
+            hosts=[host],
+            examples=[{"input": {"count": 1, "sides": 6}}],
+        )
         build_succeed(build=builds[-1], draft=asking)
     page = sign_in(alice).get("/builds/").content.decode()
     newer, older = page.split('<li class="build-row card">')[1:]
@@ -181,6 +187,13 @@ def test_of_two_versions_that_ask_the_newer_one_waits(
     assert stages == ["replaced", "approval"]  # as their cards say
     version_add(user_id=alice.pk, capability_id=dice.pk, draft=replace(asking, hosts=()))
     assert messages_after(builds[1])[-1].payload["stage"] == "replaced"
+    overtaken = CapabilityVersion.objects.for_user(alice).get(capability=dice, number=3)
+    told = len(messages_after(builds[1]))
+    version_tested(user_id=alice.pk, version_id=overtaken.pk, failures=[])
+    assert len(messages_after(builds[1])) == told
+    CapabilityVersion.objects.for_user(alice).filter(pk=overtaken.pk).update(tested_at=None)
+    capability_rollback(user_id=alice.pk, capability_id=dice.pk, number=3)
+    assert messages_after(builds[1])[-1].payload["stage"] == "approval"
 
 
 def test_the_reason_of_a_failure_stands_on_the_card_alone(alice: User, sign_in: SignIn) -> None:

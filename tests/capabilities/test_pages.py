@@ -340,17 +340,19 @@ def test_a_property_may_be_null_or_of_several_types(alice: User, browser: Client
             "days": {"type": ["integer", "null"]},
             "unit": {"type": ["string", "null"], "enum": ["km", "mi", None]},
             "place": {"type": ["string", "integer"]},
+            "size": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
         },
-        "required": ["name", "unit"],
+        "required": ["name", "unit", "size"],
     }
     make(alice, input_schema=schema)
     assert browser.get("/capabilities/greeter/").status_code == 200
     empty = RunForm(schema, {})
     assert empty.is_valid(), empty.errors
-    assert empty.args() == {"name": None, "unit": None}
-    filled = RunForm(schema, {"field-0": "Ada", "field-1": "3", "field-2": '"mi"', "field-3": '"Oslo"'})
+    assert empty.args() == {"name": None, "unit": None, "size": None}
+    entered = {"field-0": "Ada", "field-1": "3", "field-2": '"mi"', "field-3": '"Oslo"', "field-4": "2"}
+    filled = RunForm(schema, entered)
     assert filled.is_valid(), filled.errors
-    assert filled.args() == {"name": "Ada", "days": 3, "unit": "mi", "place": "Oslo"}
+    assert filled.args() == {"name": "Ada", "days": 3, "unit": "mi", "place": "Oslo", "size": 2}
 
 
 def test_a_text_of_several_lines_reaches_the_tool_as_it_was_typed() -> None:

@@ -63,6 +63,12 @@ def test_whoever_reads_the_beginning_alone_sees_no_error(tmp_path: Path) -> None
     assert (done.returncode, done.stderr) == (1, "")
 
 
+def test_what_breaks_otherwise_is_told(tmp_path: Path) -> None:
+    done = manage(tmp_path, "shell", "-c", "raise BrokenPipeError(32, 'the sandbox has gone')")
+    assert done.returncode == 1
+    assert "the sandbox has gone" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("variable", "value"),
     [

@@ -13,7 +13,7 @@ from apps.accounts.models import User
 from apps.accounts.services import preferences_update
 from apps.core.ids import uuid7
 from apps.core.text import estimate_tokens
-from apps.memory.models import Kind, Memory, MemoryRevision, Origin, Tier, Trust
+from apps.memory.models import Action, Kind, Memory, MemoryRevision, Origin, Tier, Trust
 from apps.memory.notes.changes import cycle_advance, memory_archive, memory_delete, memory_update
 from apps.memory.notes.revisions import Change
 from apps.memory.recall import injection
@@ -169,6 +169,18 @@ def test_a_date_beside_a_note_is_that_of_its_words_not_of_its_labels(
     memory_update(user_id=alice.pk, memory_id=made.pk, importance=5)
     relevance({made: 0.9})
     assert f"- ({edited:%Y-%m-%d}): Sees the surgeon" in surface(alice.pk, ["dentist"]).text
+    again = timezone.now() - days(2)
+    newest = MemoryRevision.objects.for_user(alice).order_by("-version").first()
+    assert newest is not None
+    MemoryRevision.objects.for_user(alice).filter(pk=newest.pk).update(
+        action=Action.MERGED, created_at=again
+    )
+    relevance({made: 0.9})
+    assert f"- ({again:%Y-%m-%d}): Sees the surgeon" in surface(alice.pk, ["dentist"]).text
+    MemoryRevision.objects.for_user(alice).delete()  # as of a note that was brought in
+    rows.update(updated_at=said)
+    relevance({made: 0.9})
+    assert f"- ({said:%Y-%m-%d}): Sees the surgeon" in surface(alice.pk, ["dentist"]).text
 
 
 def test_what_comes_from_elsewhere_is_marked(alice: User, note: MakeNote, relevance: Relevance) -> None:

@@ -185,6 +185,25 @@ def test_a_text_that_is_accepted_is_remembered_where_its_note_was_archived_meanw
     assert (put_away.status, put_away.content) == (Status.ARCHIVED, "The user lives in Lisbon.")
 
 
+def test_what_is_shown_as_new_goes_into_no_note_that_took_the_place_of_an_archived_one(
+    alice: User, note: MakeNote
+) -> None:
+    target = note(alice, "The user lives in Lisbon.")
+    proposal = memory_update(
+        user_id=alice.pk,
+        memory_id=target.pk,
+        content="The user lives in Lisbon, Alfama.",
+        change=BY_PAGE,
+    )
+    newer = memory_supersede(user_id=alice.pk, memory_id=target.pk, content="The user lives in Oslo.")
+    memory_archive(user_id=alice.pk, memory_id=target.pk)
+    (shown,) = waiting_of(alice.pk, [fresh(proposal)])
+    assert not shown.changes_other
+    review_accept(user_id=alice.pk, memory_id=proposal.pk)
+    assert (fresh(newer).content, fresh(newer).trust) == ("The user lives in Oslo.", Trust.USER)
+    assert "The user lives in Oslo." in found_texts(alice, "Where does the user live?")
+
+
 def test_labels_that_are_accepted_bring_back_nothing_that_was_archived(
     alice: User, note: MakeNote
 ) -> None:

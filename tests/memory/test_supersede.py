@@ -186,6 +186,29 @@ def test_a_note_ends_when_what_replaces_it_begins_though_that_is_put_off_or_brou
     assert (fresh(old).superseded_by_id, fresh(old).valid_to) == (None, in_a_year)
 
 
+def test_what_is_to_be_replaced_holds_no_longer_than_until_then(alice: User, note: MakeNote) -> None:
+    old, soon = note(alice, "The user lives in Lisbon."), timezone.now() + timedelta(days=7)
+    replace(alice, old, "The user lives in Oslo.", valid_from=soon)
+    for end in (None, soon + timedelta(days=1)):
+        with pytest.raises(Conflict):
+            memory_update(user_id=alice.pk, memory_id=old.pk, valid_to=end)
+    memory_update(user_id=alice.pk, memory_id=old.pk, valid_to=soon - timedelta(days=1), importance=5)
+    assert fresh(old).importance == 5
+
+
+def test_a_note_of_a_time_ahead_stays_one_where_its_replacement_is_put_off(
+    alice: User, note: MakeNote
+) -> None:
+    ahead = timezone.now() + timedelta(days=20)
+    old = note(alice, "The user lives in Rome.", valid_from=ahead)
+    new = replace(alice, old, "The user lives in Oslo.")
+    assert (fresh(old).status, fresh(old).valid_from) == (Status.SUPERSEDED, None)
+    later = ahead + timedelta(days=10)
+    memory_update(user_id=alice.pk, memory_id=new.pk, valid_from=later)
+    now = fresh(old)
+    assert (now.status, now.valid_from, now.valid_to) == (Status.ACTIVE, ahead, later)
+
+
 def test_a_note_that_was_replaced_holds_on_where_that_is_put_off(alice: User, note: MakeNote) -> None:
     old, later = note(alice, "The user lives in Lisbon."), timezone.now() + timedelta(days=7)
     new = replace(alice, old, "The user lives in Oslo.")

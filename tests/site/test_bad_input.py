@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import cache
-from itertools import product
+from itertools import product, zip_longest
 from typing import Any
 
 import pytest
@@ -129,13 +129,18 @@ def operation(route: Route, method: str) -> dict[str, Any]:
 
 
 def queries_of(route: Route) -> Iterator[str]:
-    """Those of a parameter that the description names, one at a time, and all others at once."""
+    """Those of a parameter that the description names, one at a time; of all others a value each at once, as often as one has more."""
     named = {
         each["name"] for each in operation(route, "GET").get("parameters", []) if each["in"] == "query"
     }
     mine = [query for query in QUERIES if query.partition("=")[0] in named]
     yield from mine
-    yield "&".join(query for query in QUERIES if query not in mine)
+    others: dict[str, list[str]] = {}
+    for query in QUERIES:
+        if query not in mine:
+            others.setdefault(query.partition("=")[0], []).append(query)
+    for together in zip_longest(*others.values(), fillvalue=""):
+        yield "&".join(filter(None, together))
 
 
 def fields_of(route: Route, method: str) -> list[str]:

@@ -23,6 +23,7 @@ from apps.builder.workspace.context import BuildContext
 from apps.builder.workspace.tools import ends
 from apps.capabilities.catalog.drafts import MAIN, REQUIREMENTS, RUN_MD, Draft, clean_draft
 from apps.capabilities.catalog.schemas import clean_schema, with_words_of
+from apps.capabilities.catalog.selectors import version_waiting
 from apps.capabilities.runs.examples import result_problem
 from apps.capabilities.sandbox.base import Purpose, SandboxSpec, SandboxUnavailable
 from apps.capabilities.sandbox.running import run_capability
@@ -125,7 +126,7 @@ async def _draft(context: BuildContext, arguments: Register, build: Build) -> Dr
             main=main,
             requirements=await _handed_in(context, files, REQUIREMENTS),
             run_md=await _handed_in(context, files, RUN_MD),
-            tags=build.capability.tags if arguments.tags is None else arguments.tags,
+            tags=await in_db(_tags, build) if arguments.tags is None else arguments.tags,
             hosts=permissions.get("hosts") or (),
             secrets=permissions.get("secrets") or (),
             examples=arguments.examples,
@@ -142,6 +143,11 @@ async def _draft(context: BuildContext, arguments: Register, build: Build) -> Dr
     if unasked := sorted(missing - context.unanswered):
         raise ToolFailure(NOT_ASKED.format(hosts=", ".join(unasked)))
     return draft
+
+
+def _tags(build: Build) -> list[str]:
+    """Those of the version whose files the builder was given."""
+    return list((version_waiting(build.capability) or build.capability).tags)
 
 
 async def _handed_in(context: BuildContext, files: Mapping[str, str], name: str) -> str:

@@ -89,7 +89,10 @@ def version_tested(*, user_id: UUID, version_id: UUID, failures: list[str]) -> N
     if not failures and version.pk != capability.current_id and not newer.exists():
         make_current(capability, version)
         capability_save(capability, Status(capability.status), capability.status_reason)
-    resolved(version)
+    if (
+        version.pk == capability.current_id or not newer.exists()
+    ):  # else it was overtaken, and that was told
+        resolved(version)
 
 
 @transaction.atomic
@@ -163,6 +166,8 @@ def capability_rollback(*, user_id: UUID, capability_id: UUID, number: int | Non
     elif status in {Status.FAILED, Status.BUILDING}:
         status, reason = Status.ACTIVE, ""
     capability_save(capability, status, reason)
+    if version.is_pending:  # it had been overtaken
+        resolved(version)
     return capability
 
 
@@ -188,6 +193,12 @@ def version_delete(*, user_id: UUID, version_id: UUID) -> None:
         capability_save(capability, Status.DISABLED, "The version in use was deleted.")
     CapabilityVersion.objects.for_user(user_id).filter(pk=version_id).delete()
     folders_remove(version.path)
+    if (
+        (waiting := version_waiting(capability))
+        and waiting.is_pending
+        and waiting.number < version.number
+    ):
+        resolved(waiting)  # nothing is newer any more
 
 
 def user_forget(*, user_id: UUID) -> int:

@@ -96,9 +96,13 @@ def _plain(schema: Any, root: dict[str, Any]) -> dict[str, Any]:
 
 
 def _kinds(schema: dict[str, Any]) -> list[str]:
-    """The types that a value may have; none where nothing is said."""
+    """The types that a value may have, by any of several schemas too; none where nothing is said."""
     kinds = schema.get("type", [])
-    return list(kinds) if isinstance(kinds, list) else [str(kinds)]
+    either = [
+        each for each in schema.get("anyOf") or schema.get("oneOf") or [] if isinstance(each, dict)
+    ]
+    own = list(kinds) if isinstance(kinds, list) else [str(kinds)]
+    return own + [kind for each in either for kind in _kinds(each)]
 
 
 def _field(name: str, schema: dict[str, Any], required: bool, value: Any) -> forms.Field:

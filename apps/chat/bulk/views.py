@@ -89,7 +89,7 @@ def _many(keys: Collection[Any]) -> str:
 
 
 def _back(given: str) -> str:
-    return given[:500]
+    return given[:2000]  # a search of 200 signs, each up to nine as an address has them
 
 
 def _to_list(request: SignedInRequest) -> HttpResponse:

@@ -62,24 +62,26 @@ class LeasedWindow:
     tainted: bool  # others' words were read in the conversation, or stand in a note that the extractor is shown
 
 
-MOST_USERS = 10_000
+USERS_AT_ONCE = 100
 
 
-def users_due(now: datetime, *, any_time: bool = False, limit: int = 100) -> list[UUID]:
+def users_due(now: datetime, *, any_time: bool = False, limit: int = USERS_AT_ONCE) -> list[UUID]:
     """Users with a window that may be read and nobody to read it, those first who have waited longest."""
-    return (list(_waiting()) if any_time else _due(now))[:limit]
+    if any_time:
+        return list(_waiting()[:limit])
+    return _due(now)[:limit] if limit <= USERS_AT_ONCE else list(_waiting(due_at__lte=now)[:limit])
 
 
 @prepared
 def _due(now: datetime) -> QuerySet[CaptureWindow, UUID]:
-    return _waiting(due_at__lte=now)
+    return _waiting(due_at__lte=now)[:USERS_AT_ONCE]
 
 
 def _waiting(**when: datetime) -> QuerySet[CaptureWindow, UUID]:
     held = CaptureLease.objects.exclude(CaptureLease.lease_free()).values("user_id")
     rows = CaptureWindow.objects.unscoped().filter(state=WindowState.WAITING, **when)
     by_user = rows.exclude(user_id__in=held).order_by().values("user_id").annotate(first=Min("due_at"))
-    return by_user.order_by("first", "user_id").values_list("user_id", flat=True)[:MOST_USERS]
+    return by_user.order_by("first", "user_id").values_list("user_id", flat=True)
 
 
 def user_lease(user_id: UUID) -> bool:

@@ -119,7 +119,7 @@ def _keep(user_id: UUID, notes: Sequence[tuple[Memory, list[str], str]]) -> None
     notes_reindex(user_id, changed)
 
 
-def users_due(now: datetime, *, limit: int = 100) -> list[UUID]:
+def users_due(now: datetime, *, limit: int = leases.USERS_AT_ONCE) -> list[UUID]:
     """Users with a note that a model may be asked about and nobody who remembers for them, those first who have waited
     longest."""
     return _users_due(now)[:limit]
@@ -130,7 +130,7 @@ def _users_due(now: datetime) -> QuerySet[Memory, UUID]:
     held = CaptureLease.objects.exclude(CaptureLease.lease_free()).values("user_id")
     rows = _due(Memory.objects.unscoped(), now).exclude(user_id__in=held)
     by_user = rows.order_by().values("user_id").annotate(first=Min("occasions_due"))
-    return by_user.order_by("first", "user_id").values_list("user_id", flat=True)[: leases.MOST_USERS]
+    return by_user.order_by("first", "user_id").values_list("user_id", flat=True)[: leases.USERS_AT_ONCE]
 
 
 def _due(notes: QuerySet[Memory], now: datetime) -> QuerySet[Memory]:

@@ -95,10 +95,9 @@ def plans_call_off(user_id: UUID, memory_ids: Collection[UUID], change: Change) 
     rows = Memory.objects.for_user(user_id).select_for_update()
     for old in rows.filter(status=Status.ACTIVE, superseded_by__in=memory_ids):
         planned = _planned(old, old.superseded_by_id)
-        end = planned.state["valid_to"] if planned else None
         values: dict[str, Any] = {
             "superseded_by_id": None,
-            "valid_to": end and clean_time(end, field="valid_to"),
+            "valid_to": _time_in(planned, "valid_to") if planned else None,
         }
         change_apply(old, values, Action.UPDATED, replace(change, reason=CALLED_OFF))
 
@@ -117,30 +116,38 @@ def _plans_renew(new: Memory, change: Change) -> None:
         if planned is None or not planned.state["change"].get("made"):
             continue
         if old.superseded_by_id is not None:
-            until = planned.state["valid_to"]
-            values = ended_by(old, new, start, until=until and clean_time(until, field="valid_to"))
+            since, until = _time_in(planned, "valid_from"), _time_in(planned, "valid_to")
+            values = ended_by(old, new, start, since=since, until=until)
             status = values.get("status", Status.ACTIVE)
             why = replace(change, reason=MOVED)
             change_apply(old, {**values, "status": status}, Action.UPDATED, why)
         elif start is not None and (old.valid_from or old.created_at) < start:
             more = {"by": str(new.pk), "made": True}
-            values = ended_by(old, new, start, until=old.valid_to)
+            values = ended_by(old, new, start, since=old.valid_from, until=old.valid_to)
             change_apply(old, values, Action.SUPERSEDED, change, more=more)
 
 
-def ended_by(old: Memory, new: Memory, at: datetime | None, *, until: datetime | None) -> dict[str, Any]:
-    """The values of a note that gives way to `new` at a time (None: since that was said) and would hold `until` otherwise."""
-    at, start = at or new.created_at, old.valid_from or old.created_at
+def ended_by(
+    old: Memory, new: Memory, at: datetime | None, *, since: datetime | None, until: datetime | None
+) -> dict[str, Any]:
+    """The values of a note that gives way to `new` at a time (None: since that was said) and would hold `since` and `until` otherwise."""
+    at, start = at or new.created_at, since or old.created_at
     end = at if at > start else new.created_at
     values: dict[str, Any] = {
         "superseded_by_id": new.pk,
+        "valid_from": since
+        if end > start
+        else None,  # one that was to hold from a time ahead never will
         "valid_to": min(end, until) if until else end,
     }
-    if end <= start:
-        values["valid_from"] = None  # it was to hold from a time ahead, and never will
     if end <= timezone.now():
         values["status"] = Status.SUPERSEDED
     return values
+
+
+def _time_in(revision: MemoryRevision, name: str) -> datetime | None:
+    moment = revision.state[name]
+    return clean_time(moment, field=name) if moment else None
 
 
 def _planned(old: Memory, newer_id: UUID | None) -> MemoryRevision | None:
@@ -182,7 +189,7 @@ def memory_update(
     """
     note = memory_get(user_id, memory_id, lock=True)
     values = occasions_asked(note, clean_changes(changes), change)
-    if is_replaced(note) and (field := _brings_back(values)):
+    if (is_replaced(note) or _is_to_be_replaced(note)) and (field := _brings_back(note, values)):
         raise Conflict(REPLACED, code="replaced", field=field)
     if not change.by_hand:
         if note.status == Status.PENDING:
@@ -204,12 +211,19 @@ def is_replaced(note: Memory) -> bool:
     return note.valid_to is not None and note.valid_to <= timezone.now()
 
 
-def _brings_back(values: Mapping[str, Any]) -> str:
-    """The value among these by which what was replaced would hold again beside what replaced it; "" for none."""
-    if values.get("status") in {Status.ACTIVE, Status.PENDING}:
+def _is_to_be_replaced(note: Memory) -> bool:
+    """Whether another note takes the place of this one from a time ahead."""
+    return note.status == Status.ACTIVE and note.superseded_by_id is not None
+
+
+def _brings_back(note: Memory, values: Mapping[str, Any]) -> str:
+    """The value among these by which the note would hold beside what replaces it; "" for none."""
+    if note.status != Status.ACTIVE and values.get("status") in {Status.ACTIVE, Status.PENDING}:
         return "status"
-    end = values.get("valid_to")
-    return "valid_to" if "valid_to" in values and (end is None or end > timezone.now()) else ""
+    end, latest = values.get("valid_to"), note.valid_to if _is_to_be_replaced(note) else None
+    return (
+        "valid_to" if "valid_to" in values and (end is None or end > (latest or timezone.now())) else ""
+    )
 
 
 @transaction.atomic

@@ -146,7 +146,7 @@ def supersede_with(
 
     `made` says that `new` came into being for this, so that undoing it takes it away again.
     """
-    values = ended_by(old, new, at, until=old.valid_to)
+    values = ended_by(old, new, at, since=old.valid_from, until=old.valid_to)
     change_apply(old, values, action, change, more={"by": str(new.pk), "made": made})
     edge_ensure(old.user_id, new.pk, old.pk, Relation.SUPERSEDES)
 

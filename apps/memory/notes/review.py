@@ -174,12 +174,12 @@ def _target(note: Memory) -> Memory | None:
     rows = Memory.objects.for_user(note.user_id).select_for_update()
     target = rows.filter(pk=note.proposed_target_id).first()
     try:
-        newest = newest_of(target) if target is not None else None
+        if target is None or is_put_away(target, note):
+            return None
+        newest = newest_of(target)
     except Conflict:
         return None
-    if newest is None or newest.status == Status.PENDING or is_put_away(newest, note):
-        return None
-    return newest
+    return None if newest.status == Status.PENDING or is_put_away(newest, note) else newest
 
 
 def is_put_away(target: Memory, note: Memory) -> bool:

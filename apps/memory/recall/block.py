@@ -12,12 +12,12 @@ from typing import TypeAlias
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
-from django.db.models import F, Max, QuerySet
+from django.db.models import F, Max, Q, QuerySet
 
 from apps.core.db.prepared import prepared
 from apps.core.db.writing import insert_all
 from apps.core.text import estimate_tokens
-from apps.memory.models import STANDING, Kind, Memory, MemoryRevision, NoteHandle, Tier, Trust
+from apps.memory.models import STANDING, Action, Kind, Memory, MemoryRevision, NoteHandle, Tier, Trust
 from apps.search.documents import Hit, Source
 
 BUDGET_TOKENS = 500
@@ -137,8 +137,8 @@ def dated(user_id: UUID, items: Iterable[SurfacedNote]) -> list[SurfacedNote]:
     ]
     if not asked:
         return items
-    other = dict(_said_otherwise(user_id, [note.pk for note in asked]))
-    since = {note.pk: other.get(note.pk, note.created_at) for note in asked}
+    said = dict(_said_last(user_id, [note.pk for note in asked]))
+    since = {note.pk: said[note.pk] or note.created_at for note in asked if note.pk in said}
     return [replace(item, said_at=since.get(item.id)) for item in items]
 
 
@@ -147,13 +147,14 @@ def _shows_age(item: SurfacedNote) -> bool:
 
 
 @prepared
-def _said_otherwise(
+def _said_last(
     user_id: UUID, memory_ids: list[UUID]
-) -> QuerySet[MemoryRevision, tuple[UUID, datetime]]:
-    """Until when those notes that once said something else than now did so last."""
+) -> QuerySet[MemoryRevision, tuple[UUID, datetime | None]]:
+    """Of these notes that have a past, when they were given the text that they have, or were said once more; None: at the first."""
     kept = MemoryRevision.objects.owned_by(user_id).filter(memory__id__among=memory_ids)
-    others = kept.exclude(content=F("memory__content")).order_by().values("memory_id")
-    return others.annotate(until=Max("created_at")).values_list("memory_id", "until")
+    said = ~Q(content=F("memory__content")) | Q(action=Action.MERGED)
+    by_note = kept.order_by().values("memory_id").annotate(said=Max("created_at", filter=said))
+    return by_note.values_list("memory_id", "said")
 
 
 @dataclass(frozen=True, slots=True)

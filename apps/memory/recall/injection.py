@@ -118,7 +118,8 @@ def worth_bringing_up(
         user_id, talk, top_k=CANDIDATES, scope=scope, least=LEAST_RELEVANCE, explain=explain
     ):
         items = _relevant(user_id, hits, now)
-    return dated(user_id, standing), [*dated(user_id, items)]
+    found = dated(user_id, [*standing, *items])
+    return found[: len(standing)], [*found[len(standing) :]]
 
 
 def unread_words(

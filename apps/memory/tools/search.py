@@ -127,8 +127,9 @@ def memory_search(context: ToolContext, arguments: Search) -> ToolOutput:
 
 def _notes_found(user_id: UUID, query: str, asked: Search) -> list[dict[str, Any]]:
     """The best notes for a query, with the text they had at the time that is asked about."""
-    zone = user_time_zone(user_id)
-    as_of = clean_time(asked.as_of, field="as_of", zone=zone) if asked.as_of else None
+    as_of = None
+    if asked.as_of:
+        as_of = clean_time(asked.as_of, field="as_of", zone=user_time_zone(user_id))
     wanted = NoteFilter(category=clean_category(asked.category))
     found = notes_search(
         user_id, query, wanted=wanted, top_k=asked.top_k, scope=replace(NOTES, as_of=as_of)

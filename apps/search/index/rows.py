@@ -183,11 +183,10 @@ class UserRows:
 
     def _forget_names(self, rows: Rows) -> None:
         """Take the speakers of these dead rows that speak in no other for words like any others."""
-        speakers = self.features[["first_name", "last_name"]]
-        said = {name for both in speakers[rows].tolist() for name in both} & self.names
-        living = speakers[: self.size][self.alive[: self.size]] if said else speakers[:0]
-        for name in said:
-            if not ((living["first_name"] == name) | (living["last_name"] == name)).any():
+        first, last = self.features["first_name"], self.features["last_name"]
+        living, size = self.alive[: self.size], self.size
+        for name in {*first[rows].tolist(), *last[rows].tolist()} & self.names:
+            if not (living & ((first[:size] == name) | (last[:size] == name))).any():
                 self.names.discard(name)
 
     def _places(self, ids: NDArray[np.int64]) -> Rows:

@@ -39,12 +39,10 @@ _SCRIPTS = (
     ("ko", re.compile("[\uac00-\ud7af]")),
     ("zh", re.compile("[\u4e00-\u9fff]")),
 )
-_LETTERS = re.compile(
-    "[\u0370-\u03ff\u0590-\u06ff\u0900-\u097f\u0b80-\u0bff]"
-)  # of those that are no dense ones
-_LATIN_LETTERS = re.compile("[A-Za-z\u00c0-\u024f]")
-_DENSE_LETTERS = 3
-"""A sign of a script without spaces says about as much as so many letters."""
+_OTHER_WORDS = re.compile("[\u0370-\u03ff\u0590-\u06ff\u0900-\u097f\u0b80-\u0bff]+")
+"""Of the scripts above that have spaces between words; of the others two signs count as one."""
+_LATIN_WORDS = re.compile("[A-Za-z\u00c0-\u024f]+")
+_ADDRESS = re.compile(r"\S*[/@]\S*")
 _CYRILLIC = re.compile("[\u0400-\u04ff]")
 _UKRAINIAN = re.compile("[іїєґІЇЄҐ]")
 _CLITICS = frozenset(["c", "d", "j", "l", "m", "n", "s", "t", "qu"])
@@ -78,9 +76,10 @@ def detect_language(text: str, words: Sequence[str] | None = None) -> str:
 
 
 def _is_latin(text: str) -> bool:
-    """Whether a text is written in Latin letters but for a name or a sign, such as the α of α-gal."""
-    others = len(_LETTERS.findall(text)) + _DENSE_LETTERS * sum(map(len, _DENSE.findall(text)))
-    return len(_LATIN_LETTERS.findall(text)) >= others
+    """Whether most words of a text are in Latin letters, its addresses left aside: all but a name or a sign, such as the α of α-gal."""
+    words = _ADDRESS.sub(" ", text)
+    others = len(_OTHER_WORDS.findall(words)) + sum(map(len, _DENSE.findall(words))) / 2
+    return len(_LATIN_WORDS.findall(words)) > others
 
 
 def split_words(text: str) -> list[str]:

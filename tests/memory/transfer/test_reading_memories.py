@@ -134,6 +134,11 @@ def test_rules_within_a_memory_of_mem0s_markdown_stay(upload: Uploads) -> None:
     assert [note.key for note in found.notes] == ["mem001", "mem002"]
     assert found.notes[0].kind == "decision"
     assert found.notes[0].tags == ["architecture_decisions", "coding"]
+    beside = zipped({"mem0-export.md": blocks.replace("\r", ""), "README.md": "Memories of the app."})
+    again = Found(upload("export.zip", beside))
+    assert (again.reader.name, len(again.notes)) == ("mem0", 2)
+    more = blocks.replace("id: mem001", "id: mem001\nuser_id: ada\ntags: code")
+    assert Found(upload("mem0.md", more)).reader.name == "mem0"
 
 
 def backup() -> dict[str, Any]:

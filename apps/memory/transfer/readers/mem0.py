@@ -15,6 +15,8 @@ from .lists import list_in, memory_of
 
 _HEADER = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)[ \t]*:[ \t]*(.*)")
 _FIELDS = {"id", "created_at", "updated_at", "type", "confidence", "branch", "files", "categories"}
+_OWN = {"confidence", "branch", "files"}
+"""Of its fields those that notes of other programs have not."""
 
 _TEXTS = {".md", ".markdown", ".txt", ""}
 
@@ -24,7 +26,7 @@ def matches(upload: Upload) -> bool:
         return True
     try:
         texts = [each for each in documents(upload)[:20] if _is_text(each)]
-        return bool(texts) and all(_is_exported(_beginning(each)) for each in texts)
+        return any(_is_exported(_beginning(each)) for each in texts)
     except IzzyError:
         return False
 
@@ -40,9 +42,10 @@ def _is_text(document: Document) -> bool:
 
 
 def _is_exported(text: str) -> bool:
-    """Whether it holds a block of fields that are all of the plugin's: notes of other programs have an id and a type too."""
+    """Whether it holds blocks of the plugin's: notes of other programs have an id and a type too, but one block at their head and no
+    field of its own."""
     found = _blocks(text)
-    return bool(found) and found[0][1].keys() <= _FIELDS
+    return len(found) > 1 or any(not _OWN.isdisjoint(header) for _, header, _ in found)
 
 
 def _beginning(document: Document) -> str:
