@@ -26,6 +26,7 @@ class ModelCall(UserOwned):
         OFFLINE = "offline"
 
     BY_A_MODEL = ~models.Q(endpoint=Endpoint.OFFLINE)  # what usage counts
+    CANCELLED = "cancelled"  # the code of one that the user stopped, or that was no longer waited for
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     conversation_id = models.UUIDField(null=True, blank=True)

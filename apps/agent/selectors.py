@@ -18,11 +18,9 @@ from apps.core.http.shapes import Shape
 from apps.core.quotes import own_words, quotes_others
 from apps.core.registries import Registry
 
-CANCELLED = "cancelled"
-"""Stands in `ModelCall.error_code` where the user stopped the answer."""
 TOTALS = {
     "calls": Count("pk"),
-    "failed": Count("pk", filter=~Q(error_code__in=("", CANCELLED))),
+    "failed": Count("pk", filter=~Q(error_code__in=("", ModelCall.CANCELLED))),
     "input_tokens": Sum("input_tokens", default=0),
     "output_tokens": Sum("output_tokens", default=0),
     "cache_read_tokens": Sum("cache_read_tokens", default=0),

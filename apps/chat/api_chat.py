@@ -249,9 +249,8 @@ class TurnView(UserView):
             failure.status = status
             raise failure
         absent = dict.fromkeys(("pending_question", "pending_approval", "build_id", "notice"))
-        if (
-            turn.state != TurnStatus.WAITING
-        ):  # what it asked is decided, or was left when its user went on
+        # What a turn asked that does not wait is decided, or was left when its user went on.
+        if turn.state != TurnStatus.WAITING:
             event = event | {"pending_question": None, "pending_approval": None}
         here = {"conversation": turn.conversation_id, "turn": turn.id, "state": turn.state}
         nothing = {"messages": [], "tool_calls": [], "usage": turn.usage, **absent}

@@ -20,13 +20,14 @@ from apps.memory.notes.selectors import memories_by_id
 from apps.search.documents import Hit, Scope, Source
 from apps.search.selectors import search
 
+Row = TypeVar("Row", bound=Model)
+
 EACH = 5
 """Results of a kind at most."""
 MAX_QUERY_CHARS = 200
 FOUND = 24
 """Documents looked at: so many messages, and so many of the other kinds together."""
 MESSAGES = Scope(sources=frozenset({Source.CONVERSATION}))
-Row = TypeVar("Row", bound=Model)
 OTHERS = Scope(sources=frozenset({Source.MEMORY, Source.FILE, Source.CAPABILITY}))
 """A search each: a talkative conversation would else leave no place for the rest."""
 LEAST_SCORE = 0.35

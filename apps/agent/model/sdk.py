@@ -146,7 +146,7 @@ class SdkModelClient:
             row.error_code = error.code
             raise
         except (asyncio.CancelledError, GeneratorExit):
-            row.error_code = "" if call.answer.complete else "cancelled"
+            row.error_code = "" if call.answer.complete else ModelCall.CANCELLED
             raise
         finally:
             row.stop_reason = call.answer.stop_reason[:48]

@@ -232,9 +232,8 @@ def _build(
     feedback: str = "",
     execution_id: UUID | None = None,
 ) -> Build:
-    if is_unseen(
-        capability
-    ):  # the builder would read its files, and what it makes of them would wait for nobody
+    # The builder would read its files, and what it makes of them would wait for nobody.
+    if is_unseen(capability):
         message = f"{capability.name} came from an archive. Look at it and approve it first, or choose another name."
         raise CapabilityRefused("not_approved", capability.name, message)
     build = Build.objects.create(

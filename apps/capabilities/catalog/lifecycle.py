@@ -86,13 +86,12 @@ def version_tested(*, user_id: UUID, version_id: UUID, failures: list[str]) -> N
     if not first:
         return
     newer = rows.filter(capability=capability, number__gt=version.number)
-    if not failures and version.pk != capability.current_id and not newer.exists():
+    if version.pk != capability.current_id and newer.exists():
+        return  # it was overtaken, and that was told
+    if not failures and version.pk != capability.current_id:
         make_current(capability, version)
         capability_save(capability, Status(capability.status), capability.status_reason)
-    if (
-        version.pk == capability.current_id or not newer.exists()
-    ):  # else it was overtaken, and that was told
-        resolved(version)
+    resolved(version)
 
 
 @transaction.atomic
@@ -193,11 +192,8 @@ def version_delete(*, user_id: UUID, version_id: UUID) -> None:
         capability_save(capability, Status.DISABLED, "The version in use was deleted.")
     CapabilityVersion.objects.for_user(user_id).filter(pk=version_id).delete()
     folders_remove(version.path)
-    if (
-        (waiting := version_waiting(capability))
-        and waiting.is_pending
-        and waiting.number < version.number
-    ):
+    waiting = version_waiting(capability)
+    if waiting and waiting.is_pending and waiting.number < version.number:
         resolved(waiting)  # nothing is newer any more
 
 

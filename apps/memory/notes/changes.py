@@ -133,11 +133,11 @@ def ended_by(
     """The values of a note that gives way to `new` at a time (None: since that was said) and would hold `since` and `until` otherwise."""
     at, start = at or new.created_at, since or old.created_at
     end = at if at > start else new.created_at
+    if end <= start:
+        since = None  # it was to hold from a time ahead, and never will
     values: dict[str, Any] = {
         "superseded_by_id": new.pk,
-        "valid_from": since
-        if end > start
-        else None,  # one that was to hold from a time ahead never will
+        "valid_from": since,
         "valid_to": min(end, until) if until else end,
     }
     if end <= timezone.now():
@@ -189,7 +189,7 @@ def memory_update(
     """
     note = memory_get(user_id, memory_id, lock=True)
     values = occasions_asked(note, clean_changes(changes), change)
-    if (is_replaced(note) or _is_to_be_replaced(note)) and (field := _brings_back(note, values)):
+    if field := _brings_back(note, values):
         raise Conflict(REPLACED, code="replaced", field=field)
     if not change.by_hand:
         if note.status == Status.PENDING:
@@ -211,19 +211,17 @@ def is_replaced(note: Memory) -> bool:
     return note.valid_to is not None and note.valid_to <= timezone.now()
 
 
-def _is_to_be_replaced(note: Memory) -> bool:
-    """Whether another note takes the place of this one from a time ahead."""
-    return note.status == Status.ACTIVE and note.superseded_by_id is not None
-
-
 def _brings_back(note: Memory, values: Mapping[str, Any]) -> str:
-    """The value among these by which the note would hold beside what replaces it; "" for none."""
-    if note.status != Status.ACTIVE and values.get("status") in {Status.ACTIVE, Status.PENDING}:
+    """The value among these by which the note would hold beside what replaces it, now or from a time ahead; "" for none."""
+    replaced = is_replaced(note)
+    if replaced and values.get("status") in {Status.ACTIVE, Status.PENDING}:
         return "status"
-    end, latest = values.get("valid_to"), note.valid_to if _is_to_be_replaced(note) else None
-    return (
-        "valid_to" if "valid_to" in values and (end is None or end > (latest or timezone.now())) else ""
-    )
+    latest = timezone.now() if replaced else note.valid_to
+    to_be_replaced = note.status == Status.ACTIVE and note.superseded_by_id is not None
+    if not (replaced or to_be_replaced) or latest is None or "valid_to" not in values:
+        return ""
+    end = values["valid_to"]
+    return "valid_to" if end is None or end > latest else ""
 
 
 @transaction.atomic

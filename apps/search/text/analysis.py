@@ -42,7 +42,6 @@ _SCRIPTS = (
 _OTHER_WORDS = re.compile("[\u0370-\u03ff\u0590-\u06ff\u0900-\u097f\u0b80-\u0bff]+")
 """Of the scripts above that have spaces between words; of the others two signs count as one."""
 _LATIN_WORDS = re.compile("[A-Za-z\u00c0-\u024f]+")
-_ADDRESS = re.compile(r"\S*[/@]\S*")
 _CYRILLIC = re.compile("[\u0400-\u04ff]")
 _UKRAINIAN = re.compile("[іїєґІЇЄҐ]")
 _CLITICS = frozenset(["c", "d", "j", "l", "m", "n", "s", "t", "qu"])
@@ -77,7 +76,7 @@ def detect_language(text: str, words: Sequence[str] | None = None) -> str:
 
 def _is_latin(text: str) -> bool:
     """Whether most words of a text are in Latin letters, its addresses left aside: all but a name or a sign, such as the α of α-gal."""
-    words = _ADDRESS.sub(" ", text)
+    words = " ".join(word for word in text.split() if "/" not in word and "@" not in word)
     others = len(_OTHER_WORDS.findall(words)) + sum(map(len, _DENSE.findall(words))) / 2
     return len(_LATIN_WORDS.findall(words)) > others
 
