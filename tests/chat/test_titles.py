@@ -99,6 +99,43 @@ async def test_a_title_of_the_users_own_is_left_alone(alice: User, model: Anthro
     assert len(model.messages) == 1
 
 
+async def test_other_first_words_make_another_title(alice: User, model: AnthropicServer) -> None:
+    model.add(reply("Porto is lovely."), reply("A trip to Porto"), reply("Figs."), reply("Figs at home"))
+    async with connected(alice) as page:
+        queued = await page.say("where shall we go?")
+        await page.until("title")
+        place, first = queued["conversation"], queued["message"]["id"]
+        anew = await page.say("What grows here?", conversation=place, replaces=first)
+        assert anew["title"] == "What grows here?"
+        assert (await page.until("title"))["title"] == "Figs at home"
+        await scheduler().idle()
+        model.add(reply("Figs and more."), reply("More."), reply("Much more."))
+        await page.send(type="retry", conversation=place)
+        await page.ended()
+        later = await page.say("Which ones?", conversation=place)
+        await page.ended()
+        await page.say("How many?", conversation=place, replaces=later["message"]["id"])
+        await page.ended()
+        await scheduler().idle()
+    assert await title_of(alice) == "Figs at home"
+
+
+async def test_a_title_that_comes_late_names_nothing_that_has_given_way(
+    alice: User, model: AnthropicServer
+) -> None:
+    late = reply("A trip to Porto", hold_after=2)
+    model.add(reply("Porto is lovely."), late, reply("Figs."), reply("Figs at home"))
+    async with connected(alice) as page:
+        queued = await page.say("where shall we go?")
+        await page.ended()
+        place, first = queued["conversation"], queued["message"]["id"]
+        await page.say("What grows here?", conversation=place, replaces=first)
+        assert (await page.until("title"))["title"] == "Figs at home"
+        late.release.set()
+        await scheduler().idle()
+    assert await title_of(alice) == "Figs at home"
+
+
 async def test_offline_the_first_words_are_the_title(alice: User, runner: None) -> None:
     async with connected(alice) as page:
         await page.say("list my memories")

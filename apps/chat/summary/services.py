@@ -8,7 +8,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Exists, QuerySet
 from django.utils import timezone
 
 from apps.agent.model.client import ModelError, ModelRequest, complete, current_endpoint, model_for
@@ -178,7 +178,7 @@ async def conversation_title_make(conversation_id: UUID, turn_id: UUID) -> Title
     except ModelError as error:
         logger.info("no title for turn %s: %s", turn_id, error.message)
         return None
-    return await in_db(_title_store, conversation_id, clean_title(response.text))
+    return await in_db(_title_store, conversation_id, turn_id, clean_title(response.text))
 
 
 def _title_request(turn_id: UUID) -> ModelRequest | None:
@@ -207,11 +207,15 @@ def _first_words(turn_id: UUID) -> QuerySet[Message]:
 
 
 @transaction.atomic
-def _title_store(conversation_id: UUID, title: str) -> TitleMade | None:
-    return TitleMade(title) if title and _rename(conversation_id, title) else None
+def _title_store(conversation_id: UUID, turn_id: UUID, title: str) -> TitleMade | None:
+    return TitleMade(title) if title and _rename(conversation_id, turn_id, title) else None
 
 
 @prepared_update
-def _rename(conversation_id: UUID, title: str) -> tuple[QuerySet[Conversation], dict[str, Any]]:
+def _rename(
+    conversation_id: UUID, turn_id: UUID, title: str
+) -> tuple[QuerySet[Conversation], dict[str, Any]]:
+    """Not where the turn has given way meanwhile: it is no longer what the conversation is about."""
     unnamed = Conversation.objects.unscoped().filter(id=conversation_id, title_by_user=False)
-    return unnamed, {"title": title}
+    in_force = Message.objects.unscoped().filter(turn_id=turn_id, superseded_by=None)
+    return unnamed.filter(Exists(in_force)), {"title": title}

@@ -85,7 +85,7 @@ class RunningTurn:
     turn: Turn = field(init=False)  # its row, once it is prepared
     loop: LoopState | None = None
     tokens: int = 0  # of the conversation's messages that are sent, by estimate
-    is_unnamed: bool = False  # the first turn of a conversation whose title may be made
+    is_unnamed: bool = False  # its conversation is called by its first words
     is_extracted: bool = False  # no model wrote the conversation's summary: it may be made anew
     waiting_for: list[dict[str, Any]] = field(default_factory=list)
     begun: float = field(default_factory=perf_counter)
@@ -137,7 +137,7 @@ class RunningTurn:
         prepared = await in_db(turn_prepare, self.turn_id)
         self.loop, self.tokens = prepared.state, prepared.tokens
         turn = self.turn = prepared.turn
-        self.is_unnamed = turn.position == 1 and not turn.conversation.title_by_user
+        self.is_unnamed = prepared.is_unnamed
         self.is_extracted = turn.conversation.summary_by == EXTRACT
         if turn.said:
             return await self._say(turn.said)

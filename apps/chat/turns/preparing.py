@@ -32,6 +32,7 @@ from apps.chat.prompt import (
     system_blocks,
 )
 from apps.chat.summary.selectors import sent_turns
+from apps.chat.titles import heuristic_title
 from apps.chat.turns.queue import opening_message
 from apps.core.db.prepared import prepared
 from apps.core.db.writing import update_all
@@ -53,6 +54,7 @@ class Prepared:
     state: LoopState
     executor: ToolExecutor
     tokens: int
+    is_unnamed: bool  # the conversation is called by the first words of this turn, for want of a title
 
 
 def turn_prepare(turn_id: UUID) -> Prepared:
@@ -79,7 +81,12 @@ def turn_prepare(turn_id: UUID) -> Prepared:
             tools={tool.name: tool for tool in state.tools if find_tool(tool.name) != tool},
         ),
         tokens=sum(each.tokens for each in sent_turns(turn.conversation)),
+        is_unnamed=_is_unnamed(turn.conversation, message),
     )
+
+
+def _is_unnamed(conversation: Conversation, message: Message) -> bool:
+    return not conversation.title_by_user and conversation.title == heuristic_title(message.text)
 
 
 @prepared

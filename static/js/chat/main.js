@@ -279,6 +279,7 @@ export class ChatPage {
     if (frame.conversation !== this.state.conversation) return;
     const turn = apply(this.state, frame);
     if (!turn) return;
+    if (frame.type === "turn_queued" && frame.title) this.#onTitle(frame); // other first words are another title
     if (frame.type === "turn_queued" && this.state.archived && frame.message) this.#marked("archived", false);
     if (frame.type === "turn_resumed") this.around.showGrants(frame.conversation);
     if (KEEPS_BUSY.has(frame.type)) this.log.draw(this.state, turn);
