@@ -5,7 +5,7 @@ from base64 import b64encode
 from collections.abc import Callable
 from typing import Any
 
-from playwright.sync_api import Page, StorageState, expect
+from playwright.sync_api import Page, Route, StorageState, expect
 
 from tests.browser.chat import Chat
 from tests.browser.conftest import Watch
@@ -13,6 +13,7 @@ from tests.browser.model import Model
 from tests.browser.server import Server
 from tests.chat.attached import SAID, pdf, png
 from tests.peers.anthropic_server import reply, text
+from tests.waiting import eventually
 
 DROP = """([name, type, text]) => {
   const data = new DataTransfer();
@@ -154,3 +155,34 @@ def test_what_is_pasted_and_dropped_reaches_the_model_and_what_is_too_large_does
     file.get_by_role("button", name="Read").click()
     expect(page.locator(".file-text")).to_contain_text(SAID)
     expect(page.locator("[data-file]")).to_contain_text("untrusted")
+
+
+def test_a_file_on_its_way_stays_with_its_draft_when_another_conversation_is_opened(
+    server: Server, someone: StorageState, open_page: Callable[..., Page]
+) -> None:
+    page = open_page(server.url, state=someone)
+    chat, chips = Chat(page), page.locator(".attached-chip")
+    pick = page.locator("[data-attach-input]")
+    chat.say("remember that my desk is by the window")
+    held: list[Route] = []
+    page.route("**/api/v1/attachments/", lambda route: held.append(route))
+    pick.set_input_files([picked("one.txt", b"One."), picked("two.txt", b"Two.")])
+    expect(chips).to_have_count(2)
+    eventually(lambda: page.evaluate("1") and len(held) == 2)
+    page.locator("#new-chat").click()
+    expect(chips).to_have_count(0)
+    with page.expect_response("**/api/v1/attachments/"):
+        held[0].continue_()
+    expect(page.locator("#announcer")).to_contain_text("is attached")
+    expect(chips).to_have_count(0)
+
+    page.locator(".conversation-link").first.click()
+    expect(page.locator(".attached-chip[data-state=ready]")).to_have_count(1)
+    expect(page.locator(".attached-chip[data-state=sending]")).to_have_count(1)
+    chat.turns.first.hover()
+    chat.turns.first.get_by_role("button", name="Edit and send again").click()
+    expect(chips).to_have_count(0)
+    page.get_by_role("button", name="Cancel").click()
+    expect(chips).to_have_count(2)
+    held[1].continue_()
+    expect(page.locator(".attached-chip[data-state=ready]")).to_have_count(2)

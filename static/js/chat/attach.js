@@ -8,15 +8,18 @@ const MOST = 10;
 export class AttachmentTray {
   #items = [];
   #next = 1;
+  #place = null;
+  #elsewhere = new Map(); // by place: what the server does not have yet of files picked there
 
-  /** options: {list, input, button, drop, announce(text), changed()} */
-  constructor(form, { announce, changed }) {
+  /** options: {announce(text), changed(), arrived(place, file)}: a file got to the server after its place was left */
+  constructor(form, { announce, changed, arrived }) {
     this.form = form;
     this.list = form.querySelector("[data-attached]");
     this.input = form.querySelector("[data-attach-input]");
     this.limit = Number(form.dataset.attachmentLimit) || Infinity;
     this.announce = announce;
     this.changed = changed;
+    this.arrived = arrived;
     form.querySelector("[data-attach]").addEventListener("click", () => this.input.click());
     this.input.addEventListener("change", () => {
       this.add([...this.input.files]);
@@ -40,11 +43,36 @@ export class AttachmentTray {
     return this.#items.every((item) => item.file);
   }
 
-  /** Shows these, which the server has, in place of what was there. */
-  set(files) {
-    for (const item of this.#items) item.abort?.abort();
-    this.#items = files.map((file) => ({ key: this.#next++, name: file.name, file }));
+  /** Shows what goes with another draft: these, which the server has, and what is still on its way there. What was picked for the
+   * draft that is left goes on. */
+  open(place, files) {
+    const unsent = this.#items.filter((item) => !item.file);
+    if (unsent.length > 0) this.#elsewhere.set(this.#place, unsent);
+    this.#place = place;
+    this.#items = [...files.map((file) => this.#sent(file)), ...(this.#elsewhere.get(place) ?? [])];
+    this.#elsewhere.delete(place);
     this.#draw();
+  }
+
+  /** The same draft goes by another name from now on. */
+  moved(place) {
+    this.#place = place;
+  }
+
+  /** Shows these, which the server has, before what is still on its way there. */
+  set(files) {
+    this.#items = [...files.map((file) => this.#sent(file)), ...this.#items.filter((item) => !item.file)];
+    this.#draw();
+  }
+
+  clear() {
+    for (const item of this.#items) item.abort?.abort();
+    this.#items = [];
+    this.#draw();
+  }
+
+  #sent(file) {
+    return { key: this.#next++, name: file.name, file };
   }
 
   add(files) {
@@ -76,6 +104,11 @@ export class AttachmentTray {
       if (error.name === "AbortError") return;
       item.error = error instanceof ApiError ? error.message : "It could not be sent.";
       this.announce(item.error, true);
+    }
+    const [place, others] = [...this.#elsewhere].find(([, items]) => items.includes(item)) ?? [];
+    if (others && item.file) {
+      this.#elsewhere.set(place, others.filter((other) => other !== item));
+      this.arrived(place, item.file);
     }
     this.#draw();
     this.changed();

@@ -28,7 +28,7 @@ export class Composer {
     this.placeholder = this.field.placeholder;
     this.counter = form.querySelector("[data-counter]");
     this.handlers = handlers;
-    this.tray = new AttachmentTray(form, { announce: handlers.announce, changed: () => this.#changed() });
+    this.tray = new AttachmentTray(form, { announce: handlers.announce, changed: () => this.#changed(), arrived });
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       this.#submit();
@@ -56,8 +56,14 @@ export class Composer {
     if (early) writeDraft(conversation, early);
     const edit = readEdit(conversation);
     this.#editing = edit?.id ?? null;
-    this.#setText(edit?.text ?? readDraft(conversation), edit ? (edit.files ?? []) : readDraftFiles(conversation));
+    this.#showDraft(edit);
     this.form.dataset.ready = "";
+  }
+
+  /** The field shows the edit, or what is being written beside it. */
+  #showDraft(edit = null) {
+    this.tray.open(placeOf(this.#conversation, this.#editing), edit ? (edit.files ?? []) : readDraftFiles(this.#conversation));
+    this.#setText(edit?.text ?? readDraft(this.#conversation));
   }
 
   /** The new conversation got its id: the draft goes along. */
@@ -65,6 +71,7 @@ export class Composer {
     writeDraft(this.#conversation, "");
     writeDraftFiles(this.#conversation, []);
     this.#conversation = conversation;
+    this.tray.moved(placeOf(conversation, this.#editing));
     this.#keepDraft();
   }
 
@@ -90,7 +97,7 @@ export class Composer {
   startEdit(messageId, text, files = []) {
     this.#keepDraft();
     this.#editing = messageId;
-    this.#setText(text, files);
+    this.#showDraft({ text, files });
     this.focus();
   }
 
@@ -109,7 +116,8 @@ export class Composer {
     } else if (replaces) {
       this.startEdit(replaces, text, files);
     } else {
-      this.#setText(draft(this.field.value), [...files, ...this.tray.files]);
+      this.tray.set([...files, ...this.tray.files]);
+      this.#setText(draft(this.field.value));
       this.#spoken = spoken;
       this.#keepDraft();
     }
@@ -143,7 +151,8 @@ export class Composer {
     } else {
       writeDraft(this.#conversation, "");
       writeDraftFiles(this.#conversation, []);
-      this.#setText("", []);
+      this.tray.clear();
+      this.#setText("");
     }
     if (answered) this.handlers.answer(answered.id, text, spoken);
     else this.handlers.send(text, editing, files, spoken);
@@ -153,7 +162,8 @@ export class Composer {
   #endEdit() {
     this.#editing = null;
     writeEdit(this.#conversation, null);
-    this.#setText(readDraft(this.#conversation), readDraftFiles(this.#conversation));
+    this.tray.clear();
+    this.#showDraft();
   }
 
   #answerOrNot() {
@@ -183,10 +193,9 @@ export class Composer {
     this.#keepDraft();
   }
 
-  #setText(text, files) {
+  #setText(text) {
     this.field.value = text;
     this.#spoken = false;
-    this.tray.set(files);
     this.#grow();
     this.#show();
   }
@@ -230,4 +239,17 @@ export class Composer {
     this.answerBar.querySelector("button").textContent = this.#answers ? "Say something else" : "Answer it";
     this.field.placeholder = this.#answers ? "Your answer" : this.placeholder;
   }
+}
+
+/** What is written there: a draft, or a message that is edited. */
+function placeOf(conversation, editing) {
+  return JSON.stringify([conversation, editing]);
+}
+
+/** A file whose sending ended when something else was being written already. */
+function arrived(place, file) {
+  const [conversation, editing] = JSON.parse(place);
+  const edit = readEdit(conversation);
+  if (editing === null) writeDraftFiles(conversation, [...readDraftFiles(conversation), file]);
+  else if (edit?.id === editing) writeEdit(conversation, { ...edit, files: [...(edit.files ?? []), file] });
 }
