@@ -251,6 +251,22 @@ def test_what_a_tool_saved_can_be_corrected_in_its_card_and_what_it_deleted_brou
     assert "I know already" in chat.answer(known)
     assert len(rest(page, "GET", "/memories/")["results"]) == 1
 
+    # What was changed elsewhere while it was edited here does not give way unseen, nor by undoing.
+    card = saved.locator(".memory-card")
+    saved.get_by_role("button", name="Edit this memory").click()
+    saved.get_by_role("textbox", name="Memory").fill("The user's locker is number 33.")
+    rest(page, "PATCH", f"/memories/{note['id']}/", {"content": "The user's locker is 21, on the left."})
+    saved.get_by_role("button", name="Save").click()
+    expect(card.get_by_role("alert")).to_contain_text("Changed elsewhere meanwhile")
+    expect(card.get_by_role("alert")).to_contain_text("21, on the left")
+    assert rest(page, "GET", "/memories/")["results"][0]["content"].endswith("on the left.")
+    saved.get_by_role("button", name="Save").click()
+    expect(card).to_contain_text("number 33")
+    rest(page, "PATCH", f"/memories/{note['id']}/", {"content": "The user's locker is number 21."})
+    card.get_by_role("button", name="Undo").click()
+    expect(card).to_contain_text("number 21")
+    assert rest(page, "GET", "/memories/")["results"][0]["content"] == "The user's locker is number 21."
+
     deleted = chat.tool("Forgot a memory", chat.say("forget my locker"))
     assert rest(page, "GET", "/memories/")["results"] == []
     expect(deleted.locator(".tool-detail")).to_have_text("Your locker is number 21.")

@@ -3,6 +3,9 @@ import { addressed } from "../core/addressing.js";
 import { api } from "../core/api.js";
 import { h, icon, iconButton } from "../core/dom.js";
 import { toastError } from "../core/toasts.js";
+import { shorten } from "./format.js";
+
+const SHOWN_CHARS = 1000;
 
 const path = (item, rest = "") => `/api/v1/memories/${encodeURIComponent(item.id ?? item.note_id)}/${rest}`;
 
@@ -41,10 +44,11 @@ export class MemoryCard {
       return;
     }
     const field = h("textarea", { class: "input", "aria-label": "Memory", value: this.text });
-    const form = h("form", { class: "memory-form" }, field, this.#hint(), h("div", { class: "row" }, h("button", { class: "btn btn-primary btn-small" }, "Save"), h("button", { type: "button", class: "btn btn-quiet btn-small", onclick: () => this.back() }, "Cancel")));
+    const changed = h("p", { class: "error small", role: "alert", hidden: true });
+    const form = h("form", { class: "memory-form" }, field, changed, this.#hint(), h("div", { class: "row" }, h("button", { class: "btn btn-primary btn-small" }, "Save"), h("button", { type: "button", class: "btn btn-quiet btn-small", onclick: () => this.back() }, "Cancel")));
     form.addEventListener("submit", (event) => {
       event.preventDefault();
-      this.save(field.value.trim());
+      this.save(field.value.trim(), changed);
     });
     field.addEventListener("keydown", (event) => {
       if (event.key === "Escape") {
@@ -66,18 +70,31 @@ export class MemoryCard {
     this.element.querySelector("button")?.focus();
   }
 
-  async save(content) {
+  /** What others wrote meanwhile does not give way unseen: `changed` says what is there, and saved again it is replaced. */
+  async save(content, changed) {
     const before = this.text;
     if (!content || content === before) {
       this.back();
       return;
     }
-    if (!(await this.write(content))) return;
-    this.back(this.undoNote("Saved", async () => (await this.write(before)) && this.back()));
+    const written = await this.write(content);
+    changed.hidden = written || this.text === before;
+    changed.replaceChildren("Changed elsewhere meanwhile. Save again to replace what is there: ", h("bdi", {}, shorten(this.text, SHOWN_CHARS)));
+    if (written) this.back(this.undoNote("Saved", () => this.unsave(before)));
   }
 
+  async unsave(before) {
+    const saved = this.text;
+    if ((await this.write(before)) || this.text !== saved) this.back();
+  }
+
+  /** Whether it was written: not where the note no longer reads as it is known here, which it does then. */
   async write(content) {
     try {
+      const { content: present } = await api("GET", path(this.item));
+      const known = this.text;
+      this.text = present;
+      if (present !== known && present !== content) return false;
       this.text = (await api("PATCH", path(this.item), { content })).content ?? content;
       return true;
     } catch (error) {
