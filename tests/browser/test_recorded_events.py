@@ -322,6 +322,39 @@ def test_an_answer_that_is_refused_comes_back_and_the_question_is_open_again(sta
     expect(stage.page.get_by_role("region", name="Izzy asks a question")).to_be_visible()
 
 
+@pytest.mark.parametrize("error", [False, True])
+def test_an_answer_that_another_tab_was_faster_with_is_said_and_comes_back(
+    stage: Stage, error: bool
+) -> None:
+    record = Recording()
+    stage.begin(record)
+    stage.play(
+        record.event("question", "turn-1", id="c1", text="Which calendar?"),
+        finished(record, "turn-1", "", pending_question={"id": "c1", "text": "Which calendar?"}),
+    )
+    expect(stage.page.get_by_text("Your answer to “\u2068Which calendar?\u2069”")).to_be_visible()
+    stage.page.keyboard.type("that one")
+    stage.page.keyboard.press("Enter")
+    stage.until(lambda: stage.sent[-1]["type"] == "answer")
+    late = {"type": "error", "code": "not_waiting", "message": "Nothing waits for this.", "extra": {}}
+    stage.play(late | {"client_id": stage.sent[-1]["client_id"]})
+    result = "It was stopped." if error else "the other one"
+    stage.play(
+        record.event("turn_resumed", "turn-1"),
+        *tool_round(record, "turn-1", "c1", "ask_user", {}, result, error=error),
+        finished(record, "turn-1", "", usage={}),
+    )
+    expect(stage.chat.field).to_have_value("that one")
+    said = "was no longer waiting" if error else "was answered elsewhere first"
+    expect(stage.page.locator(".toast")).to_contain_text(said)
+    expect(stage.page.locator(".toast")).to_have_count(1)
+    answer = stage.chat.last.locator(".tool-answer")
+    if error:
+        expect(answer).to_be_hidden()
+    else:
+        expect(answer).to_have_text("You: the other one")
+
+
 def test_a_refused_message_comes_back_into_the_field_before_what_was_written_since(stage: Stage) -> None:
     pending = stage.chat.send("this will be refused")
     expect(pending.get_by_text("Sending…")).to_be_visible()

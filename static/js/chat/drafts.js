@@ -63,10 +63,10 @@ export class Outbox {
     return frame;
   }
 
-  /** The answer to that question has reached the server, this one or another tab's. */
+  /** The question has its answer, this one or another tab's: what was sent to it from here, null for nothing. */
   answered(id) {
     const frame = this.#frames.find((item) => item.type === "answer" && item.id === id);
-    if (frame) this.remove(frame.client_id);
+    return frame ? this.remove(frame.client_id) : null;
   }
 
   #keep() {

@@ -14,7 +14,7 @@ import { ChatSocket, socketUrl } from "./socket.js";
 import { focusVersions } from "./versions.js";
 import { noteText } from "./tool-words.js";
 import { Surroundings } from "./surroundings.js";
-import { addOptimistic, apply, busyTurn, dropOptimistic, emptyState, ENDED, giveAnswer, lastTurn, openQuestion, wentOn } from "./state.js";
+import { addOptimistic, answeredWith, apply, busyTurn, dropOptimistic, emptyState, ENDED, findCall, giveAnswer, lastTurn, openQuestion, wentOn } from "./state.js";
 
 const byId = (id) => document.getElementById(id);
 const SNAPSHOT_MESSAGES = 30;
@@ -250,13 +250,14 @@ export class ChatPage {
   }
 
   #onRefusal(frame) {
+    if (frame.code === "not_waiting" && this.#waitsForResult(frame.client_id)) return;
     const sent = frame.client_id ? this.outbox.remove(frame.client_id) : null;
     if (frame.client_id && !sent) return; // it was sent again after a reconnect, and the first had been taken
     if (sent) {
       this.composer.voice.leave();
-      const isWanted = sent.type !== "answer" || giveAnswer(this.state, sent.id, null);
+      if (sent.type === "answer") giveAnswer(this.state, sent.id, null);
       dropOptimistic(this.state, sent.client_id);
-      if ((sent.text || sent.files?.length) && isWanted) this.composer.giveBack(sent.text, sent);
+      if (sent.text || sent.files?.length) this.composer.giveBack(sent.text, sent);
       this.log.drawAll(this.state);
     }
     // The conversation is gone, here or by another tab's doing: what was being written stays.
@@ -271,8 +272,23 @@ export class ChatPage {
     this.#afterChange();
   }
 
+  /** An answer that was refused because there is one already: this one, when it was sent first, or another tab's. The result says. */
+  #waitsForResult(clientId) {
+    const sent = this.outbox.frames.find((frame) => frame.client_id === clientId);
+    return sent?.type === "answer" && (sent.conversation !== this.state.conversation || findCall(this.state, sent.id) !== null);
+  }
+
+  /** The question has ended; an answer of this page's that did not count is not lost. */
+  #onAnswered(id, call) {
+    const sent = this.outbox.answered(id);
+    if (!sent || answeredWith(call, sent.text)) return;
+    giveAnswer(this.state, id, null);
+    this.composer.giveBack(sent.text, sent);
+    toast(`${call.isError ? "That question was no longer waiting." : "That question was answered elsewhere first."} What you wrote is back in the field.`, { kind: "danger" });
+  }
+
   #onEvent(frame) {
-    if (frame.type === "tool_start" || frame.type === "tool_result") this.outbox.answered(frame.id);
+    if (frame.type === "tool_result") this.#onAnswered(frame.id, { result: frame.result, isError: frame.is_error });
     const mine = frame.type === "turn_queued" && frame.client_id ? this.outbox.remove(frame.client_id) : null;
     if (mine && !this.state.conversation && this.state.turns.some((turn) => turn.clientId === frame.client_id)) this.#adopt(frame);
     if (frame.type === "title") this.#onTitle(frame);
@@ -357,7 +373,10 @@ export class ChatPage {
     for (const frame of this.outbox.frames) {
       const belongs = (frame.conversation ?? null) === this.state.conversation;
       if (frame.type === "answer") {
-        if (belongs && !giveAnswer(this.state, frame.id, frame.text)) this.outbox.remove(frame.client_id);
+        const call = belongs ? findCall(this.state, frame.id) : null;
+        if (call?.state === "done" || call?.state === "error") this.#onAnswered(frame.id, call);
+        else if (call) call.answer = frame.text;
+        else if (belongs) this.outbox.remove(frame.client_id);
       } else if (belongs && (frame.text || frame.files?.length) && !this.state.turns.some((turn) => turn.clientId === frame.client_id)) {
         addOptimistic(this.state, { clientId: frame.client_id, text: frame.text, replaces: frame.replaces ?? null, files: frame.files ?? [] });
       }

@@ -66,11 +66,20 @@ export function openQuestion(state) {
   return waiting.find((call) => call.asks === "question" && call.answer === null) ?? null;
 }
 
-/** The answer to a question as the page shows it before the server has it (null: it was refused). Returns whether it is still asked. */
+export function findCall(state, id) {
+  return state.turns.flatMap((turn) => turn.segments).find((segment) => segment.type === "tool" && segment.id === id) ?? null;
+}
+
+/** The answer to a question as the page shows it before the server has it (null: it was refused). */
 export function giveAnswer(state, id, text) {
-  const call = state.turns.flatMap((turn) => turn.segments).find((segment) => segment.type === "tool" && segment.id === id && segment.asks === "question");
+  const call = findCall(state, id);
   if (call) call.answer = text;
-  return call !== undefined;
+}
+
+/** Whether that is what the call was answered with: it may have been answered elsewhere before, or have ended without. */
+export function answeredWith({ result, isError }, text) {
+  const plain = (words) => words.replace(/[\s\x1c-\x1f\x85]+/g, " ").trim();
+  return !isError && plain(result) === plain(text);
 }
 
 /** Whether, after that turn, the user has said something since that time (ISO), or Izzy has gone on by itself. */
