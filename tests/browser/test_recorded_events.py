@@ -595,3 +595,46 @@ def test_a_page_lets_go_of_what_is_far_above_and_brings_it_back(stage: Stage) ->
     expect(stage.chat.turns).to_have_count(shown + 1)
     assert asked == [first]
     expect(stage.chat.turns.first.locator(".bubble")).to_have_text("Before")
+
+
+def opened(record: Recording) -> Frame:
+    """The conversation of a recording as it is sent to who opens it."""
+    message = {"id": "message-1", "turn": "turn-1", "role": "user", "text": "hello", "created_at": None}
+    place = {"conversation": record.conversation, "seq": record.seq, "title": "Food"}
+    return {"type": "snapshot", **place, "messages": [message | {"state": "done"}], "turn": None}
+
+
+def test_a_conversation_that_comes_late_does_not_take_the_place_of_a_new_one(stage: Stage) -> None:
+    record, page = Recording(), stage.page
+    stage.begin(record)
+    stage.play(finished(record, "turn-1", "Hi."))
+    stage.chat.wait_for(stage.chat.last, "done")
+    page.locator("#new-chat").click()
+    expect(stage.chat.turns).to_have_count(0)
+    page.go_back()
+    stage.until(lambda: stage.sent[-1] == {"type": "open", "conversation": record.conversation})
+    page.locator("#new-chat").click()
+    stage.play(opened(record), {"type": "error", "code": "x", "message": "All came.", "extra": {}})
+    expect(page.locator(".toast")).to_contain_text("All came.")
+    expect(stage.chat.turns).to_have_count(0)
+
+
+def test_a_first_message_that_is_taken_late_does_not_change_the_address_of_what_was_opened_since(
+    stage: Stage,
+) -> None:
+    record, page = Recording(), stage.page
+    stage.begin(record)
+    stage.play(finished(record, "turn-1", "Hi."))
+    stage.chat.wait_for(stage.chat.last, "done")
+    address = page.url
+    page.locator("#new-chat").click()
+    expect(stage.chat.turns).to_have_count(0)
+    stage.chat.send("something new")
+    stage.until(lambda: stage.sent[-1]["type"] == "message")
+    client_id = stage.sent[-1]["client_id"]
+    page.go_back()
+    stage.until(lambda: stage.sent[-1] == {"type": "open", "conversation": record.conversation})
+    other = Recording("0199a000-0000-7000-8000-000000000002")
+    stage.play(other.queued("something new", client_id=client_id), opened(record))
+    expect(stage.chat.last).to_contain_text("hello")
+    assert page.url == address

@@ -70,13 +70,13 @@ export class ChatPage {
     this.wantedMessage = message;
     if (this.state.conversation && this.state.conversation !== conversation) this.socket.send({ type: "close", conversation: this.state.conversation });
     if (push) setUrl(conversation);
+    this.wanted = conversation;
     if (conversation === null) {
       this.show(emptyState());
       this.around.renewSuggestions();
       this.composer.focus();
       return;
     }
-    this.wanted = conversation;
     this.links.mark(conversation);
     if (!this.socket.send({ type: "open", conversation })) this.show(emptyState(conversation));
   }
@@ -305,12 +305,12 @@ export class ChatPage {
     if (!KEEPS_BUSY.has(frame.type)) this.#afterChange();
   }
 
-  /** The first message made a conversation: the page is now that conversation's. */
+  /** The first message made a conversation: the page is now that conversation's, unless another is on its way. */
   #adopt(frame) {
     this.state.conversation = frame.conversation;
-    setUrl(frame.conversation);
+    if (!this.wanted) setUrl(frame.conversation);
     this.composer.moved(frame.conversation);
-    this.links.active = frame.conversation;
+    this.links.active = this.wanted ?? frame.conversation;
     this.links.reload();
     if (frame.title) this.state.title = frame.title;
     this.around.showTitle(this.state);
