@@ -655,3 +655,27 @@ def test_a_conversation_without_memory_says_so_and_uses_none(
     expect(page.locator(".memory-card")).to_have_count(0)
     page.reload()
     expect(page.get_by_text("This conversation works without memories.")).to_be_visible()
+
+
+def test_the_list_goes_on_when_a_deletion_can_no_longer_be_undone(
+    server: Server, open_page: Callable[..., Page], someone: StorageState
+) -> None:
+    page = open_page("about:blank", state=someone)
+    page.clock.install()
+    page.goto(server.url)
+    Chat(page).say("remember that the boiler was serviced in May")
+    page.locator("#new-chat").click()
+    rows = page.locator("#conversations .conversation-link")
+    expect(rows).to_have_count(1)
+    rows.first.hover()
+    page.get_by_role("button", name="Options for").first.click()
+    page.get_by_role("link", name="Delete", exact=True).click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    gone = page.locator(".conversation-deleted")
+    expect(gone.get_by_role("button", name="Undo")).to_be_focused()
+    rest(page, "POST", "/conversations/", {"title": "From elsewhere"})
+    page.clock.fast_forward("02:10")
+    expect(gone).to_have_count(0)
+    expect(page.locator("#new-chat")).to_be_focused()
+    page.clock.fast_forward("00:10")
+    expect(rows).to_have_text(["From elsewhere"])

@@ -310,6 +310,7 @@ export class ChatPage {
     this.state.conversation = frame.conversation;
     if (!this.wanted) setUrl(frame.conversation);
     this.composer.moved(frame.conversation);
+    this.around.showGone(false);
     this.links.active = this.wanted ?? frame.conversation;
     this.links.reload();
     if (frame.title) this.state.title = frame.title;

@@ -6,6 +6,7 @@ import { h, icon } from "./dom.js";
 const EVERY = 5000;
 const HIDDEN_EVERY = 15000;
 const ROWS_PER_PAGE = 40;
+const UNDO_FOR = 120000; // as long as what was deleted can be brought back
 
 let asks = []; // each with `until`, by this page's clock
 let waiting = 0; // calls of programs that wait for a yes
@@ -104,8 +105,21 @@ function showTitle() {
   document.title = asks.length ? `${asks[0].name} asks · ${baseTitle}` : baseTitle;
 }
 
+const deletedAt = new WeakMap();
+
+/** A row that offers to bring its conversation back keeps the list as it is, for no longer than it can. */
+function forgetDeleted() {
+  for (const row of document.querySelectorAll("#conversations .conversation-deleted")) {
+    if (!deletedAt.has(row)) deletedAt.set(row, performance.now());
+    if (performance.now() - deletedAt.get(row) < UNDO_FOR) continue;
+    if (row.contains(document.activeElement)) document.getElementById("new-chat")?.focus();
+    row.remove();
+  }
+}
+
 /** A second has passed: nobody is asked any more when the build goes on, and what was open in the list may be closed. */
 function tick() {
+  forgetDeleted();
   if (late) reloadSidebar();
   const left = asks.filter(({ until }) => until > performance.now());
   if (left.length < asks.length) {
