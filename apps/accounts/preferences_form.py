@@ -60,6 +60,8 @@ class LongSelect(forms.Select):
 
 
 class PreferencesForm(ModelForm):
+    """What was left as it was shown is left as it is: it may have been changed elsewhere while the page was open."""
+
     display_name = forms.CharField(
         label="What should Izzy call you?",
         max_length=80,
@@ -141,11 +143,7 @@ class PreferencesForm(ModelForm):
         kwargs["initial"] = {name: getattr(preferences, name) for name in self.base_fields}
         super().__init__(*args, **kwargs)
         self.tools = offered("tools")
-        self._kept = {
-            name: value
-            for name, value in preferences.tool_approval.items()
-            if name not in dict(self.tools)
-        }
+        self._approvals = preferences.tool_approval
         models, self.toolset_names = offered("models"), offered("toolsets")
         usual = f" ({models[0][0]})" if models else ""  # the first
         self.offer_models(own=preferences.model, without=f"What the instance uses{usual}")
@@ -162,6 +160,8 @@ class PreferencesForm(ModelForm):
                 initial=preferences.tool_approval.get(name, ""),
                 widget=forms.Select(attrs={"class": "input"}),
             )
+        for field in self.fields.values():
+            field.show_hidden_initial = True
 
     def changes(self) -> dict[str, Any]:
         """Input of `preferences_update`."""
@@ -169,9 +169,18 @@ class PreferencesForm(ModelForm):
         values["review"] = values["review"] or str(Review.SENSITIVE)
         values["speech_rate"] = values["speech_rate"] or 1.0
         values["speech_pause"] = values["speech_pause"] or 0
-        chosen = {name: self.cleaned_data[f"approval_{name}"] for name, _ in self.tools}
-        values["tool_approval"] = self._kept | {name: value for name, value in chosen.items() if value}
-        return values
+        changed = {name: value for name, value in values.items() if not self._as_shown(name)}
+        approvals = {f"approval_{name}": name for name, _ in self.tools}
+        chosen = {
+            name: self.cleaned_data[field]
+            for field, name in approvals.items()
+            if not self._as_shown(field)
+        }
+        approved = {name: value for name, value in (self._approvals | chosen).items() if value}
+        return changed | {"tool_approval": approved}
+
+    def _as_shown(self, name: str) -> bool:
+        return self.add_initial_prefix(name) in self.data and name not in self.changed_data
 
     def general_fields(self) -> list[forms.BoundField]:
         return [self[name] for name in self.base_fields if name != "toolsets" or self.toolset_names]

@@ -369,3 +369,39 @@ def test_memories_are_tried_brought_in_taken_out_and_brought_in_again(
     expect(cells.nth(1)).to_have_text("0")
     page.goto(f"{server.url}/memory/browse/")
     expect(page.locator(".note")).to_have_count(2)
+
+
+def test_saved_preferences_leave_alone_what_was_changed_elsewhere_meanwhile(
+    server: Server, someone: StorageState, open_page: Callable[..., Page]
+) -> None:
+    server.shell(
+        someone,
+        "from apps.accounts.services import preferences_update\n"
+        "preferences_update(user_id=user.pk, instructions='One line.\\nAnother.', capture=True)",
+    )
+    page, other = (open_page(server.url + "/settings/", state=someone) for _ in range(2))
+    other.get_by_text("Single tools").click()
+    other.get_by_label("Delete a conversation").select_option("never")
+    other.get_by_label("Instructions").fill("Be brief.")
+    other.get_by_label("Remember by itself").uncheck()
+    other.get_by_role("group", name="Tools at hand").get_by_role("checkbox").first.uncheck()
+    other.get_by_role("button", name="Save").click()
+    expect(other.get_by_text("Your preferences are saved.")).to_be_visible()
+
+    page.get_by_label("What should Izzy call you?").fill("Mira")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("Your preferences are saved.")).to_be_visible()
+    expect(page.get_by_label("What should Izzy call you?")).to_have_value("Mira")
+    expect(page.get_by_label("Instructions")).to_have_value("Be brief.")
+    expect(page.get_by_label("Remember by itself")).not_to_be_checked()
+    tools = page.get_by_role("group", name="Tools at hand").get_by_role("checkbox")
+    expect(tools.first).not_to_be_checked()
+    expect(tools.nth(2)).to_be_checked()
+    expect(page.get_by_label("Delete a conversation")).to_have_value("never")
+    # What is emptied is emptied.
+    page.get_by_label("Instructions").fill("")
+    for tool in tools.all():
+        tool.uncheck()
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_label("Instructions")).to_have_value("")
+    expect(page.get_by_role("checkbox", checked=True).and_(tools)).to_have_count(0)
