@@ -374,6 +374,30 @@ def test_a_refused_message_comes_back_into_the_field_before_what_was_written_sin
     expect(stage.page.locator(".toast")).to_contain_text("Wait for the answer.")
 
 
+def test_an_edit_of_what_another_window_replaced_comes_back_as_a_new_message(stage: Stage) -> None:
+    record, page = Recording(), stage.page
+    stage.begin(record, "first")
+    stage.play(finished(record, "turn-1", "Yes."))
+    stage.chat.wait_for(stage.chat.last, "done")
+    page.keyboard.press("ArrowUp")
+    expect(page.get_by_text("Sending makes a new version")).to_be_visible()
+    stage.chat.field.fill("my careful rewrite")
+    stage.play(record.queued("another", replaces=("message-1", "answer-turn-1")))
+    stage.play(finished(record, "turn-2", "Well."))
+    stage.chat.wait_for(stage.chat.last, "done")
+    stage.chat.field.press("Enter")
+    stage.until(lambda: stage.sent[-1].get("replaces") == "message-1")
+    refused = {"type": "error", "code": "not_found", "message": "There is no message.", "extra": {}}
+    stage.play(refused | {"client_id": stage.sent[-1]["client_id"]})
+    expect(stage.chat.field).to_have_value("my careful rewrite")
+    expect(page.get_by_text("Sending makes a new version")).to_be_hidden()
+    expect(page.locator(".toast")).to_contain_text("no longer there")
+    stage.chat.field.press("Enter")
+    stage.until(
+        lambda: stage.sent[-1].get("text") == "my careful rewrite" and "replaces" not in stage.sent[-1]
+    )
+
+
 def test_a_message_not_confirmed_is_sent_again_after_reconnecting(stage: Stage) -> None:
     stage.chat.send("are you there?")
     stage.until(lambda: len(stage.sent) > 0)

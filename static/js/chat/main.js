@@ -257,6 +257,10 @@ export class ChatPage {
       this.composer.voice.leave();
       if (sent.type === "answer") giveAnswer(this.state, sent.id, null);
       dropOptimistic(this.state, sent.client_id);
+      if (frame.code === "not_found" && sent.replaces && !turnWith(this.state, sent.replaces)) {
+        sent.replaces = null; // edited or left behind in another window: as an edit it would be refused again and again
+        frame.message = "The message that you edited is no longer there. What you wrote is in the field, as a new message.";
+      }
       if (sent.text || sent.files?.length) this.composer.giveBack(sent.text, sent);
       this.log.drawAll(this.state);
     }
