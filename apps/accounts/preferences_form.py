@@ -60,7 +60,7 @@ class LongSelect(forms.Select):
 
 
 class PreferencesForm(ModelForm):
-    """What was left as it was shown is left as it is: it may have been changed elsewhere while the page was open."""
+    """Leaves alone what came back as it was shown: it may have been changed elsewhere while the page was open."""
 
     display_name = forms.CharField(
         label="What should Izzy call you?",
