@@ -81,6 +81,11 @@ def change_apply(
         plans_follow(note, change)
 
 
+CALLED_OFF = "what was to replace it was put away"
+OVERTAKEN = "what was to replace it was itself replaced"
+MOVED = "what replaces it holds from another time"
+
+
 def plans_follow(new: Memory, change: Change) -> None:
     """Bring the notes that `new` is to replace from a time ahead in step with its status and that time: they hold on where it is
     put away, end as was planned where it is back, and when it begins where that is another time now."""
@@ -90,16 +95,18 @@ def plans_follow(new: Memory, change: Change) -> None:
         plans_call_off(new.user_id, [new.pk], change)
 
 
-def plans_call_off(user_id: UUID, memory_ids: Collection[UUID], change: Change) -> None:
+def plans_call_off(
+    user_id: UUID, memory_ids: Collection[UUID], change: Change, *, reason: str = CALLED_OFF
+) -> None:
     """Let the active notes that these were to replace hold as long as they did before that was planned."""
     rows = Memory.objects.for_user(user_id).select_for_update()
     for old in rows.filter(status=Status.ACTIVE, superseded_by__in=memory_ids):
-        planned = _planned(old, old.superseded_by_id)
+        planned = planned_by(old, old.superseded_by_id)
         values: dict[str, Any] = {
             "superseded_by_id": None,
-            "valid_to": _time_in(planned, "valid_to") if planned else None,
+            "valid_to": time_in(planned, "valid_to") if planned else None,
         }
-        change_apply(old, values, Action.UPDATED, replace(change, reason=CALLED_OFF))
+        change_apply(old, values, Action.UPDATED, replace(change, reason=reason))
 
 
 def _plans_renew(new: Memory, change: Change) -> None:
@@ -112,19 +119,18 @@ def _plans_renew(new: Memory, change: Change) -> None:
     if start is not None and start > now:
         due |= Q(superseded_by=new, status=Status.SUPERSEDED)
     for old in linked.filter(due).select_for_update(of=("self",)):
-        planned = _planned(old, new.pk)
+        planned = planned_by(old, new.pk)
         if planned is None or not planned.state["change"].get("made"):
             continue
         if old.superseded_by_id is not None:
-            since, until = _time_in(planned, "valid_from"), _time_in(planned, "valid_to")
+            since, until = time_in(planned, "valid_from"), time_in(planned, "valid_to")
             values = ended_by(old, new, start, since=since, until=until)
             status = values.get("status", Status.ACTIVE)
             why = replace(change, reason=MOVED)
             change_apply(old, {**values, "status": status}, Action.UPDATED, why)
         elif start is not None and (old.valid_from or old.created_at) < start:
-            more = {"by": str(new.pk), "made": True}
             values = ended_by(old, new, start, since=old.valid_from, until=old.valid_to)
-            change_apply(old, values, Action.SUPERSEDED, change, more=more)
+            change_apply(old, values, Action.SUPERSEDED, change, more=planned.state["change"])
 
 
 def ended_by(
@@ -145,14 +151,40 @@ def ended_by(
     return values
 
 
-def _time_in(revision: MemoryRevision, name: str) -> datetime | None:
+def plans_give_back(old: Memory, change: Change) -> None:
+    """Have the notes that `old` was to replace, and that gave way to what replaced it, be replaced by it again."""
+    rows = Memory.objects.for_user(old.user_id).select_for_update()
+    linked = MemoryEdge.objects.for_user(old.user_id).filter(source=old, relation=Relation.SUPERSEDES)
+    for note in rows.filter(
+        pk__in=linked.values("target"), status__in=[Status.ACTIVE, Status.SUPERSEDED]
+    ):
+        handed = planned_by(note, note.superseded_by_id)
+        if handed is None or handed.state["change"].get("instead_of") != str(old.pk):
+            continue
+        times: dict[str, Any] = {name: time_in(handed, name) for name in ("valid_from", "valid_to")}
+        values = {**times, "status": Status.ACTIVE, "superseded_by_id": None}
+        edge_remove(note.superseded_by_id, note)
+        change_apply(note, values, Action.UNDONE, change)
+    plans_follow(old, change)
+
+
+def edge_remove(newer_id: UUID | None, old: Memory) -> None:
+    """Remove the link that says that one note has replaced another, or is to."""
+    edges = MemoryEdge.objects.for_user(old.user_id).filter(source_id=newer_id, target_id=old.pk)
+    edges.filter(relation=Relation.SUPERSEDES).delete()
+
+
+def time_in(revision: MemoryRevision, name: str) -> datetime | None:
+    """A time of the note in a version, as `valid_to`."""
     moment = revision.state[name]
     return clean_time(moment, field=name) if moment else None
 
 
-def _planned(old: Memory, newer_id: UUID | None) -> MemoryRevision | None:
-    """The version that ended when it was said last that another note takes the place of this one."""
-    kept = MemoryRevision.objects.for_user(old.user_id).filter(memory_id=old.pk)
+def planned_by(old: Memory, newer_id: UUID | None) -> MemoryRevision | None:
+    """The version that ended when it was said last that another note takes the place of this one, not that it takes it in."""
+    kept = MemoryRevision.objects.for_user(old.user_id).filter(
+        memory_id=old.pk, action=Action.SUPERSEDED
+    )
     return kept.filter(state__change__by=str(newer_id)).order_by("-version").first()
 
 
@@ -167,8 +199,6 @@ def _differing(note: Memory, values: dict[str, Any], cycle: int) -> dict[str, An
     return {name: value for name, value in values.items() if present[name] != value}
 
 
-CALLED_OFF = "what was to replace it was put away"
-MOVED = "what replaces it holds from another time"
 WAITS = "This note waits for the user's review; only the user can change it."
 REPLACED = "This note was replaced by another. Restore it to have it back in the place of that one."
 

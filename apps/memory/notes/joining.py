@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
+from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
@@ -27,7 +28,7 @@ from apps.memory.models import (
 from apps.memory.notes.selectors import memory_get, open_contradictions
 from apps.memory.trust import least_trust
 
-from .changes import change_apply, ended_by, is_replaced, plans_call_off
+from .changes import OVERTAKEN, change_apply, ended_by, is_replaced, plans_call_off
 from .creation import INHERITED, notes_store, proposal_instead
 from .fields import MAX_TAGS, TIER_DEFAULTS, clean_changes, clean_content
 from .occasions import occasions_asked, occasions_typed
@@ -147,8 +148,28 @@ def supersede_with(
     `made` says that `new` came into being for this, so that undoing it takes it away again.
     """
     values = ended_by(old, new, at, since=old.valid_from, until=old.valid_to)
+    never_begins = old.valid_from is not None and values["valid_from"] is None
     change_apply(old, values, action, change, more={"by": str(new.pk), "made": made})
     edge_ensure(old.user_id, new.pk, old.pk, Relation.SUPERSEDES)
+    if never_begins:
+        takes_over = made or action == Action.MERGED
+        _plans_hand_over(old, new if takes_over else None, at=at, change=change, made=made)
+
+
+def _plans_hand_over(
+    old: Memory, new: Memory | None, *, at: datetime, change: Change, made: bool
+) -> None:
+    """Have the notes that `old` was to replace, and never will, give way to what stands in its place; without one they hold on."""
+    rows = Memory.objects.for_user(old.user_id).select_for_update()
+    planned = list(rows.filter(superseded_by=old, status=Status.ACTIVE).values_list("pk", flat=True))
+    plans_call_off(old.user_id, [old.pk], change, reason=OVERTAKEN)
+    if new is None:
+        return
+    more = {"by": str(new.pk), "made": made, "instead_of": str(old.pk)}
+    for note in rows.filter(pk__in=planned).exclude(pk=new.pk):
+        values = ended_by(note, new, at, since=note.valid_from, until=note.valid_to)
+        change_apply(note, values, Action.SUPERSEDED, change, more=more)
+        edge_ensure(note.user_id, new.pk, note.pk, Relation.SUPERSEDES)
 
 
 def superseded_due() -> int:
@@ -288,9 +309,15 @@ def memory_merge(
     values |= {"trust": least_trust(*(note.trust for note in notes)), **occasions_typed(*notes)}
     values |= validity_joined(into, notes)
     merged = {"merged": [str(note.pk) for note in others]}
+    at = timezone.now()
+    # Those that are to be replaced first, as long as that is planned; what replaces one is younger.
+    planned = sorted((note for note in others if note.superseded_by_id), key=attrgetter("pk"))
+    for note in planned:
+        supersede_with(note, into, at=at, change=change, action=Action.MERGED)
     change_apply(into, values, Action.MERGED, change, more=merged)
     for note in others:
-        supersede_with(note, into, at=into.updated_at, change=change, action=Action.MERGED)
+        if note not in planned:
+            supersede_with(note, into, at=at, change=change, action=Action.MERGED)
     return into
 
 

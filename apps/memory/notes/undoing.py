@@ -15,7 +15,17 @@ from apps.core.ids import parse_id
 from apps.memory.models import Action, Memory, MemoryEdge, MemoryRevision, Relation, Status, is_gone
 from apps.memory.notes.selectors import current_cycle, memory_get
 
-from .changes import change_apply, differs, memory_delete, memory_update, plans_follow
+from .changes import (
+    change_apply,
+    differs,
+    edge_remove,
+    memory_delete,
+    memory_update,
+    planned_by,
+    plans_follow,
+    plans_give_back,
+    time_in,
+)
 from .creation import notes_reindex
 from .joining import edge_ensure, supersede_with
 from .revisions import BY_USER, Change, revision_keep, state_values
@@ -50,15 +60,17 @@ def memory_undo(*, user_id: UUID, memory_id: UUID, version: int, change: Change 
     merged = _merged_by_version(revisions)
     now, then = merged[revisions[-1].version + 1], merged[version]
     newer_id = note.superseded_by_id
-    values = state_values(wanted, replaced_by=_replaced_by(note, wanted))
-    parted = [_part(note, key, change) for key in now if key not in then]
+    values = _values_of(note, wanted)
+    parted = _merged_still(note, [key for key in now if key not in then])
     rows = (
         Memory.objects.owned_by(user_id).select_for_update().exclude(pk=memory_id).order_by("created_at")
     )
     once = rows.filter(pk__in=[key for key in then if key not in now], status=Status.ACTIVE)
     joined = [other for other in once if _reads_as_merged(other, note)]
-    if any(parted) or joined or differs(note, values):
+    if parted or joined or differs(note, values):
         change_apply(note, values, Action.UNDONE, change, more={"to": version})
+    for other_id, before in parted:
+        _part(note, other_id, before, change)
     if newer_id is not None and newer_id != note.superseded_by_id:
         _withdraw(note, newer_id, change)
     for other in joined:
@@ -87,6 +99,16 @@ def _merged_by_version(revisions: Sequence[MemoryRevision]) -> dict[int, tuple[U
     return taken
 
 
+def _values_of(note: Memory, wanted: MemoryRevision) -> dict[str, Any]:
+    """What brings a note back to a version; where nothing replaces it then it ends as it did before that was planned."""
+    values = state_values(wanted, replaced_by=_replaced_by(note, wanted))
+    replaced = wanted.state["superseded_by"]
+    if replaced and values["superseded_by_id"] is None:
+        planned = planned_by(note, UUID(replaced))
+        values["valid_to"] = time_in(planned, "valid_to") if planned else None
+    return values
+
+
 def _replaced_by(note: Memory, wanted: MemoryRevision) -> UUID | None:
     """The note that replaced this one in a version, or was to from a time ahead, where going back there leaves it at that.
 
@@ -104,7 +126,7 @@ def _replaced_by(note: Memory, wanted: MemoryRevision) -> UUID | None:
 
 def _reads_as_merged(other: Memory, into: Memory) -> bool:
     """Whether a note says what it said when it was last merged into another."""
-    newest = _revisions(other, action=Action.MERGED, state__change__by=str(into.pk)).first()
+    newest = _merging(other, into)
     return newest is not None and newest.content == other.content
 
 
@@ -112,8 +134,9 @@ def _withdraw(old: Memory, newer_id: UUID, change: Change) -> None:
     """Let the note that took the place of `old` give it back: gone, unless it was there before or stands for others."""
     notes = Memory.objects.for_user(old.user_id)
     newer = notes.select_for_update().filter(pk=newer_id).first()
-    _unlink(newer_id, old)
+    edge_remove(newer_id, old)
     replaced = _revisions(old, state__change__by__isnull=False).first()
+    plans_give_back(old, change)
     if newer is None or replaced is None or not replaced.state["change"].get("made"):
         return
     if newer.status == Status.SUPERSEDED:
@@ -121,26 +144,35 @@ def _withdraw(old: Memory, newer_id: UUID, change: Change) -> None:
             "The note that replaced this one has itself been replaced since. Restore that one first."
         )
         raise Conflict(message, code="replaced")
-    if not notes.filter(superseded_by=newer).exclude(pk=old.pk).exists():
+    own = [old.pk, *filter(None, [replaced.state["change"].get("instead_of")])]
+    if not notes.filter(superseded_by=newer).exclude(pk__in=own).exists():
         memory_delete(user_id=old.user_id, memory_id=newer_id, change=change)
 
 
-def _part(into: Memory, other_id: UUID, change: Change) -> bool:
-    """Bring back a note that was merged into another and still stands behind it; whether it did."""
+def _merged_still(into: Memory, other_ids: Sequence[UUID]) -> list[tuple[UUID, MemoryRevision]]:
+    """Those of the notes that were merged into another and still stand behind it, as they were before, the youngest first:
+    it may be to replace another of them."""
     notes = Memory.objects.for_user(into.user_id).select_for_update()
-    other = notes.filter(pk=other_id, superseded_by=into).first()
-    replaced = _revisions(other, state__change__by__isnull=False).first() if other is not None else None
-    if other is None or replaced is None:
-        return False
-    _unlink(into.pk, other)
-    values = state_values(replaced, replaced_by=_replaced_by(other, replaced))
-    change_apply(other, values, Action.UNDONE, change)
-    return True
+    held = notes.filter(pk__in=other_ids, superseded_by=into).order_by("-pk")
+    found = [(other, _merging(other, into)) for other in held]
+    return [(other.pk, merged) for other, merged in found if merged is not None]
 
 
-def _unlink(newer_id: UUID, old: Memory) -> None:
-    edges = MemoryEdge.objects.for_user(old.user_id).filter(source_id=newer_id, target_id=old.pk)
-    edges.filter(relation=Relation.SUPERSEDES).delete()
+def _merging(other: Memory, into: Memory) -> MemoryRevision | None:
+    return _revisions(other, action=Action.MERGED, state__change__by=str(into.pk)).first()
+
+
+def _part(into: Memory, other_id: UUID, merged: MemoryRevision, change: Change) -> None:
+    """Bring back a note that was merged into another, which replaces it as it was to before."""
+    other = memory_get(into.user_id, other_id, lock=True)
+    planned = planned_by(other, into.pk)
+    if planned is not None and merged.state["superseded_by"] == str(into.pk):
+        values = state_values(merged, replaced_by=into.pk)
+        change_apply(other, values, Action.UNDONE, change, more=planned.state["change"])
+        return
+    edge_remove(into.pk, other)
+    change_apply(other, _values_of(other, merged), Action.UNDONE, change)
+    plans_give_back(other, change)
 
 
 @transaction.atomic
