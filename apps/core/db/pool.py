@@ -65,16 +65,18 @@ async def in_db(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) 
 
 
 async def shielded(work: Awaitable[T]) -> T:
-    """Awaits `work` to its end even when cancelled meanwhile: a transaction under way cannot be called back."""
-    task = asyncio.ensure_future(work)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        if not task.done():
+    """Awaits `work` to its end however often it is cancelled meanwhile: a transaction under way cannot be called back."""
+    task, cancelled = asyncio.ensure_future(work), None
+    while not task.done():
+        try:
             await asyncio.wait([task])
-        if not task.cancelled():
-            task.exception()  # looked at, so that asyncio does not report it: who was cancelled does not care
-        raise
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is None:
+        return task.result()
+    if not task.cancelled():
+        task.exception()  # looked at, so that asyncio does not report it: who was cancelled does not care
+    raise cancelled
 
 
 @cache
