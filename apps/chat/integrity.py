@@ -12,7 +12,7 @@ from django.utils import timezone
 from apps.agent.models import ToolCall, ToolGrant
 from apps.builder.models import Build, Follower
 from apps.chat.attachments import integrity as _attachments  # noqa: F401  registers its checks
-from apps.chat.conversations.handover import document_of
+from apps.chat.conversations.handover import document_of, is_findable
 from apps.chat.models import (
     OPEN_STATES,
     Conversation,
@@ -44,11 +44,7 @@ def message_documents(user_id: UUID, ids: Sequence[UUID]) -> dict[UUID, list[Doc
 def _documents(message: Message) -> list[Document] | None:
     if message.conversation.deleted_at is not None:
         return None  # it goes slice by slice, or can be brought back
-    if message.superseded_by_id is not None or not message.text:
-        return []
-    if not message.conversation.use_memory:
-        return []
-    if message.kind != MessageKind.TEXT:
+    if not is_findable(message) or message.kind != MessageKind.TEXT:
         return []
     return [document_of(message)] if message.indexed else None
 

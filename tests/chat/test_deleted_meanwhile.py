@@ -2,16 +2,33 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.db.models import Model
+from django.utils import timezone
 
 from apps.accounts.models import User
 from apps.agent.models import ToolCall
+from apps.chat.conversations.handover import (
+    messages_capture_pending,
+    messages_index_pending,
+    turn_capture,
+    turn_index,
+)
+from apps.chat.conversations.services import (
+    conversation_create,
+    conversation_delete,
+    conversation_hide,
+    conversation_restore,
+)
 from apps.chat.models import Conversation, Message, Turn
 from apps.chat.turns.scheduler import scheduler
+from apps.chat.turns.services import message_send
 from apps.core.db.pool import in_db
+from apps.memory.models import CaptureWindow
 from apps.search.models import Passage
 from tests.chat.client import connected, program_of
 from tests.chat.rows import conversation
@@ -73,3 +90,28 @@ async def test_pages_that_watch_it_go_on_with_others(alice: User, model: Anthrop
         await page.say("Hello")
         assert (await page.ended())["text"] == "Hello again."
     await scheduler().idle()
+
+
+@pytest.mark.parametrize("gone", [conversation_hide, conversation_delete])
+def test_what_was_said_is_neither_found_nor_read_any_more_though_its_turn_ends_only_now(
+    alice: User, gone: Callable[..., object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows of a conversation that is deleted go some time after it is out of sight."""
+    monkeypatch.setattr("apps.chat.conversations.services.in_slices", lambda remove: None)
+    place = conversation_create(user_id=alice.pk)
+    sent = message_send(user_id=alice.pk, text="The boat is called Albatross.", conversation=place.pk)
+    gone(user_id=alice.pk, conversation_id=place.pk)
+    turn_index(sent.turn_id)
+    turn_capture(sent.turn_id)
+    Message.objects.unscoped().update(created_at=timezone.now() - timedelta(hours=1))
+    Turn.objects.unscoped().update(state="done")
+    messages_capture_pending()
+    messages_index_pending()
+    assert not Passage.objects.exists()
+    assert not CaptureWindow.objects.unscoped().exists()
+    if gone is conversation_hide:
+        conversation_restore(user_id=alice.pk, conversation_id=place.pk)
+        messages_capture_pending()
+        messages_index_pending()
+        assert Passage.objects.exists()
+        assert CaptureWindow.objects.unscoped().filter(state="waiting").exists()

@@ -8,6 +8,8 @@ from django.utils import timezone
 
 from apps.accounts.models import User
 from apps.agent.models import ToolCall
+from apps.chat.conversations.handover import messages_index
+from apps.chat.integrity import message_documents
 from apps.chat.models import Conversation, Message, Turn, TurnEvent
 from apps.core.errors import Conflict, NotFound
 from apps.core.purging.trace import MARKER
@@ -16,6 +18,7 @@ from apps.memory.models import Import, Memory, MemoryFile, Purged, PurgeReceipt,
 from apps.memory.notes.changes import memory_archive, memory_delete, memory_update
 from apps.memory.notes.joining import edge_create
 from apps.memory.purge import hide, interrupted_resume, memory_purge, purge_preview, trace_of
+from apps.search.models import Passage
 from tests.memory.conftest import MakeNote, found
 from tests.memory.purged import TEXT, WORD, place
 from tests.memory.purged import talk as talk
@@ -219,3 +222,17 @@ def test_a_message_that_an_edit_replaced_is_offered_too(
     made, said, _ = talk
     Message.objects.for_user(alice).filter(pk=said.pk).update(superseded_by=said.turn)
     assert said.pk in {text.id for text in purge_preview(alice.pk, Purged.NOTE, made.pk).sources}
+
+
+def test_what_was_redacted_is_not_to_be_found_by_its_mark(
+    alice: User, talk: tuple[Memory, Message, Message]
+) -> None:
+    made, said, answer = talk
+    Message.objects.unscoped().update(indexed=True)
+    memory_purge(user_id=alice.pk, ids=[made.pk], redact=True)
+    wanted = message_documents(alice.pk, [said.pk, answer.pk])
+    assert wanted == {said.pk: [], answer.pk: []}
+    # as a conversation that was deleted and is brought back
+    Message.objects.unscoped().update(indexed=False)
+    messages_index(list(Message.objects.unscoped().select_related("conversation")))
+    assert not Passage.objects.filter(text__contains=MARKER).exists()

@@ -23,6 +23,7 @@ from apps.chat.models import OPEN_STATES, Conversation, Message, MessageKind, Ro
 from apps.core.db.prepared import prepared, prepared_update
 from apps.core.db.writing import precompute, users_of, writing_for
 from apps.core.ids import parse_id
+from apps.core.purging.trace import MARKER
 from apps.core.quotes import quotes_others
 from apps.memory.capture.windows import (
     Utterance,
@@ -64,6 +65,12 @@ def document_of(message: Message) -> Document:
     )
 
 
+def is_findable(message: Message) -> bool:
+    """Whether search is to have it, as far as the row itself says; nothing is left of what a purge has removed."""
+    in_force = message.superseded_by_id is None and message.text not in {"", MARKER}
+    return in_force and message.conversation.use_memory
+
+
 def turn_index(turn_id: UUID) -> None:
     """Makes what was said in the turn searchable, unless its conversation is one without memory."""
     messages_index(_not_indexed(turn_id))
@@ -84,11 +91,7 @@ def messages_index(messages: list[Message]) -> None:
     for message in messages:
         by_user.setdefault(message.user_id, []).append(message)
     for user_id, own in by_user.items():
-        documents = [
-            document_of(message)
-            for message in own
-            if message.conversation.use_memory and message.superseded_by_id is None and message.text
-        ]
+        documents = [document_of(message) for message in own if is_findable(message)]
         with writing_for(user_id), precompute():
             documents_prepare(user_id=user_id, texts=[document.text for document in documents])
             with transaction.atomic():  # leaves out what was replaced, deleted or indexed meanwhile
@@ -102,7 +105,7 @@ def messages_index(messages: list[Message]) -> None:
 @prepared
 def _to_index(ids: list[UUID]) -> QuerySet[Message, UUID]:
     rows = Message.objects.unscoped().filter(pk__among=ids, superseded_by=None, indexed=False)
-    return rows.values_list("pk", flat=True)
+    return rows.filter(conversation__deleted_at=None).values_list("pk", flat=True)
 
 
 @prepared_update
@@ -126,8 +129,10 @@ def messages_to_index() -> "QuerySet[Message]":
 
 
 def messages_to_capture() -> "QuerySet[Message]":
-    """Messages of all users that were not handed to memory yet; one that gave way to another version waits for its return."""
-    return Message.objects.unscoped().filter(captured=False, superseded_by=None)
+    """Messages of all users that were not handed to memory yet; one that gave way to another version waits for its return, and
+    so does one whose conversation is deleted."""
+    rows = Message.objects.unscoped().filter(captured=False, superseded_by=None)
+    return rows.filter(conversation__deleted_at=None)
 
 
 def messages_index_pending() -> None:
@@ -164,12 +169,12 @@ def turn_capture(turn_id: UUID) -> None:
 
 @prepared
 def _turn_not_captured(turn_id: UUID) -> QuerySet[Message]:
-    return _locked(Message.objects.unscoped().filter(turn_id=turn_id, captured=False))
+    return _locked(messages_to_capture().filter(turn_id=turn_id))
 
 
 def _locked(rows: QuerySet[Message]) -> QuerySet[Message]:
-    """Those of the messages of one conversation that are in force, so many that they fit into one transaction."""
-    rows = rows.filter(superseded_by=None).select_related("conversation", "turn")
+    """The first of the messages of one conversation, so many that they fit into one transaction."""
+    rows = rows.select_related("conversation", "turn")
     return rows.select_for_update(of=("self",)).order_by("position")[:SWEEP_BATCH]
 
 
