@@ -1,10 +1,21 @@
 import threading
+from collections.abc import Callable
+from functools import partial
+from uuid import UUID
 
 import pytest
+from django.db import IntegrityError, connection
+from django.test import Client
 
 from apps.accounts.models import User
+from apps.chat.conversations.folders import folder_create, folder_delete, folder_get
+from apps.chat.conversations.services import conversation_create
+from apps.chat.models import Folder
 from apps.core.db.pool import in_db
+from apps.core.db.writing import writing_for
 from apps.core.errors import NotFound
+
+Api = Callable[..., Client]
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -24,3 +35,50 @@ async def test_what_the_function_raises_is_raised_to_the_caller() -> None:
 
     with pytest.raises(NotFound, match="gone"):
         await in_db(fail)
+
+
+@pytest.mark.parametrize("way", ["program", "page"])
+def test_a_request_is_answered_as_things_are_where_another_removes_meanwhile_what_it_points_to(
+    alice: User, api: Api, sign_in: Api, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    folder, looks = folder_create(user_id=alice.pk, name="Trips"), []
+    place = conversation_create(user_id=alice.pk)
+
+    def remove() -> None:
+        try:
+            folder_delete(user_id=alice.pk, folder_id=folder.pk)
+        finally:
+            connection.close()
+
+    def looked(user_id: UUID, folder_id: object) -> Folder:
+        looks.append(folder_id)
+        found = folder_get(user_id, folder_id)
+        elsewhere = threading.Thread(target=remove)
+        elsewhere.start()
+        elsewhere.join()
+        return found
+
+    monkeypatch.setattr("apps.chat.api.folder_get", looked)
+    chosen = partial(looked, alice.pk)
+    monkeypatch.setattr("apps.chat.folders.views.folder_chosen", lambda request: chosen(folder.pk))
+    if way == "program":
+        body = {"folder": str(folder.pk)}
+        client = api(alice, "write")
+        answer = client.post("/api/v1/conversations/", body, content_type="application/json")
+    else:
+        answer = sign_in(alice).post(f"/c/{place.pk}/move/", {"folder": str(folder.pk)})
+    refused = 404 if way == "program" else 422
+    assert (answer.status_code, len(looks)) == (refused, 2), answer.content
+
+
+async def test_what_has_committed_something_is_not_done_again(alice: User) -> None:
+    asked = []
+
+    def write() -> None:
+        asked.append(User.objects.filter(pk=alice.pk).update(first_name="Alice"))
+        folder_create(user_id=alice.pk, name="Trips")
+        Folder.objects.create(user_id=UUID(int=1), name="of nobody")
+
+    with writing_for(alice.pk), pytest.raises(IntegrityError):
+        await in_db(write)
+    assert len(asked) == 1

@@ -18,7 +18,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 from asgiref.sync import sync_to_async
 from django.conf import settings
-from django.db import DatabaseError, InterfaceError, connection, connections
+from django.db import DatabaseError, IntegrityError, InterfaceError, connection, connections
 from django.db.utils import DatabaseErrorWrapper
 from django.utils.functional import cached_property
 
@@ -32,7 +32,10 @@ T = TypeVar("T")
 CONNECTION_SECONDS = 60.0
 """A pool thread's connection is closed after this time, so that a replaced database is noticed."""
 TRIES = 4
-COLLISIONS = frozenset({"40001", "40P01"})
+COLLISIONS = frozenset({"40001", "40P01", "23503", "23505"})
+"""Of PostgreSQL: two that wait for each other, a row that is pointed to and gone, one that is there already."""
+MADE_OR_REMOVED = ("FOREIGN KEY constraint failed", "UNIQUE constraint failed")
+"""The same two of SQLite."""
 WAIT_SECONDS = 0.05
 """Before the second try, about; three times as long before each further one: 0.6 s in all."""
 ERRORS = counter(
@@ -102,7 +105,7 @@ def _with_connection(function: Callable[[], T]) -> T:
 def repeated(work: Callable[[], T]) -> T:
     """The result of `work`, which is called again after a collision or a broken connection as long as it has committed nothing;
     what it raises in the end. Synchronous."""
-    if connection.vendor == "sqlite" or connection.in_atomic_block:
+    if connection.in_atomic_block:
         return work()
     database = cast("Any", connection)
     for tried in range(1, TRIES):
@@ -112,13 +115,21 @@ def repeated(work: Callable[[], T]) -> T:
         except (DatabaseError, InterfaceError) as error:
             # Django replaces one that breaks within a block of a transaction by itself.
             lost = database.is_lost() or database.losses != losses
-            if database.commits != before or not (lost or sqlstate(error) in COLLISIONS):
+            if database.commits != before or not (lost or _has_collided(error)):
                 raise
             RETRIES.add("lost connection" if lost else "collision")
             if lost:
                 connection.close()
         time.sleep(WAIT_SECONDS * 3 ** (tried - 1) * random.uniform(0.5, 1.5))
     return work()
+
+
+def _has_collided(error: Exception) -> bool:
+    """Whether another transaction was in the way: looked at once more, what this one was to do is possible, or refused with its
+    reason. So it is where another has removed a row that it points to, or made the one that it makes."""
+    if isinstance(error, IntegrityError) and connection.vendor == "sqlite":
+        return str(error).startswith(MADE_OR_REMOVED)
+    return sqlstate(error) in COLLISIONS
 
 
 def connections_renew() -> None:
@@ -128,7 +139,22 @@ def connections_renew() -> None:
 
 
 class CountsErrors:
-    """A database wrapper whose errors are counted."""
+    """A database wrapper whose errors are counted, and what it commits and loses."""
+
+    commits = 0  # begun, of transactions and of statements that write outside one
+    losses = 0  # connections that broke and were put away
+
+    def is_lost(self) -> bool:
+        """Whether the connection has broken; one that was never opened has not."""
+        return False
+
+    def _commit(self) -> None:
+        self.commits += 1  # before: where it fails, nobody knows whether it took effect
+        try:
+            super()._commit()  # type: ignore[misc]
+        except IntegrityError:
+            self.commits -= 1  # refused: it did not
+            raise
 
     @cached_property
     def wrap_database_errors(self) -> Any:

@@ -1,13 +1,10 @@
 """TLS where IZZY_PUBLIC_URL has it, the Content-Security-Policy of every answer, and pages of errors."""
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from asgiref.sync import iscoroutinefunction
 from django.conf import settings
-from django.core.exceptions import MiddlewareNotUsed
-from django.db import connection
 from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect, JsonResponse
 from django.http.request import split_domain_port
 from django.http.response import HttpResponseBase
@@ -81,12 +78,7 @@ def came_plain(request: HttpRequest) -> bool:
 
 
 class RepeatMiddleware(MiddlewareMixin):
-    """Asks a page's view again where the database called its work off (`repeated`), which SQLite does not."""
-
-    def __init__(self, get_response: Callable[..., Any]) -> None:
-        if connection.vendor == "sqlite":
-            raise MiddlewareNotUsed
-        super().__init__(get_response)
+    """Asks a page's view again where the database called its work off (`repeated`)."""
 
     def process_view(
         self, request: HttpRequest, view: Any, arguments: Any, named: Any

@@ -75,9 +75,7 @@ class DatabaseWrapper(CountsErrors, postgresql.DatabaseWrapper):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self.commits = 0  # begun, of transactions and of statements that write outside one
         self._held: dict[UUID, list[str]] = {}  # users locked, with the savepoints that were open then
-        self.losses = 0  # connections that broke and were put away
         self.execute_wrappers.append(self._guard)
 
     @cached_property
@@ -138,12 +136,7 @@ class DatabaseWrapper(CountsErrors, postgresql.DatabaseWrapper):
             del self._held[user_id]  # what was locked after the savepoint is free again
 
     def is_lost(self) -> bool:
-        """Whether the connection has broken; one that was never opened has not."""
         return self.connection is not None and bool(self.connection.closed)
-
-    def _commit(self) -> None:
-        self.commits += 1  # before: where it fails, nobody knows whether it took effect
-        super()._commit()  # type: ignore[misc]
 
     def _close(self) -> None:
         self._held.clear()

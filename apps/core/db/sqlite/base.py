@@ -191,7 +191,7 @@ class DatabaseWrapper(CountsErrors, sqlite.DatabaseWrapper):
             raise
 
     def _commit(self) -> None:
-        super()._commit()  # type: ignore[misc]
+        super()._commit()
         self.turn.give()
 
     def _rollback(self) -> None:
@@ -234,7 +234,9 @@ class Cursor(sqlite.SQLiteCursorWrapper):
             return super().execute(query, params)
         self.database.turn.take()
         try:
-            return super().execute(query, params)
+            done = super().execute(query, params)
+            self.database.commits += 1
+            return done
         finally:
             self.database.turn.give()
 
@@ -243,6 +245,8 @@ class Cursor(sqlite.SQLiteCursorWrapper):
             return super().executemany(query, param_list)
         self.database.turn.take()
         try:
-            return super().executemany(query, param_list)
+            done = super().executemany(query, param_list)
+            self.database.commits += 1
+            return done
         finally:
             self.database.turn.give()
