@@ -20,6 +20,7 @@ from apps.builder.builds.running import build_answer, build_cancel, builds_claim
 from apps.builder.builds.selectors import builds_in
 from apps.builder.models import Build, BuilderMessage, Kind, State
 from apps.builder.runner.pool import BuildPool
+from apps.builder.workspace.context import BuildSandbox
 from apps.capabilities.catalog.lifecycle import capability_disable
 from apps.capabilities.models import Capability, Execution, Status
 from apps.capabilities.runs.execution import capability_execute
@@ -189,6 +190,35 @@ async def test_a_cancelled_build_stops_and_leaves_nothing(
     assert (ended.state, ended.capability.status) == (State.CANCELLED, Status.FAILED)
     with pytest.raises(Conflict):
         await in_db(lambda: build_cancel(user_id=alice.pk, build_id=build.pk))
+
+
+async def test_a_cancelled_build_has_time_to_end_its_sandbox(
+    alice: User, model: AnthropicServer, pool: BuildPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At E2B that takes longer than the pool waits between two looks."""
+    closing, goes_on, close = asyncio.Event(), asyncio.Event(), BuildSandbox.close
+    ended: list[bool] = []
+
+    async def slowly(sandbox: BuildSandbox) -> None:
+        closing.set()
+        await goes_on.wait()
+        await close(sandbox)
+        ended.append(await in_db(lambda: not Build.objects.unscoped().get(pk=build.pk).is_open))
+
+    monkeypatch.setattr(BuildSandbox, "close", slowly)
+    build = await in_db(request_build, alice)
+    model.fallback = code("import time; time.sleep(60)")
+    await pool.look()
+    await until(lambda: in_db(lambda: ToolCall.objects.unscoped().filter(state="running").exists()))
+    await in_db(lambda: build_cancel(user_id=alice.pk, build_id=build.pk))
+    await pool.look()
+    await closing.wait()
+    for _ in range(3):
+        await pool.look()
+        await asyncio.sleep(0.05)
+    goes_on.set()
+    await pool.idle()
+    assert (ended, (await built(build)).state) == ([False], State.CANCELLED)
 
 
 async def test_a_change_leaves_the_old_version_until_the_new_one_is_verified(

@@ -41,7 +41,7 @@ from apps.builder.workspace.tools import (
     run_command,
     write_file,
 )
-from apps.core.db.pool import in_db
+from apps.core.db.pool import in_db, shielded
 from apps.core.log_ids import log_ids_add
 
 MAX_ROUNDS = 25
@@ -111,7 +111,7 @@ class Job:
             reason = f"It was not finished within {minutes} minutes (IZZY_BUILD_SECONDS). {SMALLER}"
             failure = BuildFailed("timed_out", reason)
         finally:
-            await asyncio.shield(asyncio.ensure_future(executor.build.sandbox.close()))
+            await shielded(executor.build.sandbox.close())
         await in_db(taken_end, store.build.pk, store.build.runner, *failure.args)
 
     async def _rounds(self, store: DialogueStore, executor: BuilderTools) -> None:

@@ -104,7 +104,7 @@ class BuildPool:
                 job.mailbox.deliver(message)
         for build_id in stop:
             if (task := self._tasks.get(build_id)) is not None:
-                task.cancel()
+                _end(task)
 
     async def _work(self, build_id: UUID) -> None:
         rows = Build.objects.unscoped().filter(pk=build_id).values_list("user_id", flat=True)
@@ -128,7 +128,7 @@ class BuildPool:
         self._closing = True
         tasks = list(self._tasks.values())
         for task in tasks:
-            task.cancel()
+            _end(task)
         if tasks:
             await asyncio.wait(tasks, timeout=CLOSE_SECONDS)
         try:
@@ -136,6 +136,12 @@ class BuildPool:
             await in_db(Build.lease_release, None, self.runner, attempt=F("attempt") - 1)
         except DatabaseError:
             logger.exception("builds could not be given back; they are taken up when their leases end")
+
+
+def _end(task: "asyncio.Task[None]") -> None:
+    """Cancels it, once: it may take a moment to end its sandbox."""
+    if not task.cancelling():
+        task.cancel()
 
 
 class BuildThread(threading.Thread):

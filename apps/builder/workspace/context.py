@@ -28,7 +28,7 @@ from apps.capabilities.sandbox.base import (
     SandboxUnavailable,
 )
 from apps.capabilities.sandbox.running import open_sandbox
-from apps.core.db.pool import in_db
+from apps.core.db.pool import in_db, shielded
 from apps.core.errors import InvalidInput, TooLarge
 
 MAX_PROGRESS_CHARS, MAX_ERROR_CHARS = 400, 4_000
@@ -173,7 +173,7 @@ class BuildSandbox:
                     ended = True
                     logger.info("the sandbox of a build had ended; the call is made in a new one")
                 except asyncio.CancelledError:
-                    await asyncio.shield(self._lost())
+                    await shielded(self._lost())
                     raise
                 except SandboxUnavailable as error:
                     self.unavailable = error.message

@@ -130,7 +130,7 @@ async def capability_execute(
     async def stop(execution: Execution, spec: SandboxSpec) -> None:
         stopped = failed(ErrorCode.CANCELLED, "The run was stopped.")
         ending = in_db(execution_finish, execution, stopped, secrets=spec.secrets)
-        await asyncio.shield(asyncio.ensure_future(ending))
+        await shielded(ending)
 
     preparing = asyncio.ensure_future(in_db(_prepare, user_id, name, args, origin, number))
     try:

@@ -16,6 +16,7 @@ from uuid import UUID
 from django.conf import settings
 from django.utils.module_loading import import_string
 
+from apps.core.db.pool import shielded
 from apps.core.errors import InvalidInput
 from apps.core.health import CheckResult, not_set_up
 from apps.core.metrics.base import SLOW, counter, histogram
@@ -207,7 +208,7 @@ async def open_sandbox(spec: SandboxSpec, progress: Progress | None = None) -> A
                 try:
                     yield sandbox
                 finally:
-                    await asyncio.shield(asyncio.ensure_future(sandbox.close()))
+                    await shielded(sandbox.close())
         finally:
             SECONDS.observe(time.monotonic() - began, backend.name, spec.purpose)
 

@@ -1,6 +1,5 @@
 """Leases windows to one reader, picks the next, and puts a failed one back."""
 
-import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -15,7 +14,7 @@ from django.utils import timezone
 
 from apps.accounts.selectors import preferences_for
 from apps.agent.model.client import Usage
-from apps.core.db.pool import in_db
+from apps.core.db.pool import in_db, shielded
 from apps.core.db.prepared import prepared
 from apps.core.db.writing import writing_for
 from apps.core.jobs.leases import LeaseLost
@@ -104,7 +103,7 @@ async def user_held(user_id: UUID) -> AsyncIterator[bool]:
         except LeaseLost:
             logger.warning("another process remembers for user %s by now", user_id)
         finally:
-            await asyncio.shield(in_db(CaptureLease.lease_release, user_id))
+            await shielded(in_db(CaptureLease.lease_release, user_id))
 
 
 @transaction.atomic

@@ -21,6 +21,7 @@ from uuid import UUID
 from django.conf import settings
 from uv import find_uv_bin
 
+from apps.core.db.pool import shielded
 from apps.core.http.addresses import PrivateHost
 
 from ...egress import EgressProxy
@@ -250,7 +251,7 @@ async def _run_uv(prepared: Prepared, stage: Path, requirements: Sequence[str]) 
         raise InstallFailed(f"{NOT_INSTALLED}: {error.message}") from error
     finally:
         sizes.cancel()
-        await asyncio.shield(asyncio.ensure_future(sandbox.close()))
+        await shielded(sandbox.close())
     if done.error is not None:
         raise InstallFailed(f"{NOT_INSTALLED}: {done.error.message}")
     if done.exit_code:
