@@ -139,11 +139,6 @@ class CapabilityVersion(UserOwned, Leased):
         """Whether one of the assistant's waits for the user's yes, or for its test after that."""
         return self.origin == Origin.BUILDER and (not self.is_approved or self.is_unproven)
 
-    @classmethod
-    def lease_free(cls, prefix: str = "") -> Q:
-        """The lease is for whoever tests a version for the first time."""
-        return super().lease_free(prefix) & Q(**{f"{prefix}tested_at": None})
-
 
 class Trigger(models.TextChoices):
     """A run's trigger."""

@@ -138,6 +138,30 @@ def test_from_its_page(alice: User, sign_in: Any) -> None:
     assert CapabilityVersion.objects.for_user(alice).get(capability=made).test_failures == []
 
 
+def test_a_second_test_of_a_version_says_that_one_is_under_way(
+    alice: User, sign_in: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(alice, examples=EXAMPLES)
+    browser: Client = sign_in(alice)
+    said: list[object] = []
+
+    async def meanwhile(name: str, version: CapabilityVersion) -> list[str]:
+        monkeypatch.setattr(examples, "failures_of", None)
+        said.append(await in_db(lambda: retest("greeter")))
+        page = await in_db(lambda: browser.post("/capabilities/greeter/retest/", follow=True))
+        said.append("being tested right now" in page.content.decode())
+        await examples.version_test(version)
+        return []
+
+    monkeypatch.setattr(examples, "failures_of", meanwhile)
+    tested = asyncio.run(examples.capability_retest(user_id=alice.pk, name="greeter"))
+    busy = "The examples of greeter are being tested right now. Look again in a moment."
+    line = f"alice/greeter: {busy}\n0 pass, 0 fail, 0 have no examples.\n"
+    assert (tested.ok, said) == (True, [(line, 0), True])
+    monkeypatch.setattr(examples, "failures_of", meanwhile)
+    assert asyncio.run(examples.capability_retest(user_id=alice.pk, name="greeter")).tried == 2
+
+
 @needs_sandbox
 def test_what_becomes_current_meanwhile_is_not_what_was_tested(
     alice: User, monkeypatch: pytest.MonkeyPatch

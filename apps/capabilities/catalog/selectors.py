@@ -138,6 +138,7 @@ def _untested() -> QuerySet[CapabilityVersion]:
         CapabilityVersion.lease_free(),
         origin=Origin.BUILDER,
         approved_at__isnull=False,
+        tested_at=None,
         capability__status=Status.ACTIVE,
     )
     return rows.select_related("capability__current").order_by("approved_at")

@@ -26,7 +26,7 @@ from apps.capabilities.models import Capability, Origin
 from apps.capabilities.pages.forms import ArchiveForm, EditorForm
 from apps.capabilities.pages.opened import found, own
 from apps.capabilities.runs.examples import capability_retest
-from apps.core.errors import IzzyError, NotFound, Unavailable
+from apps.core.errors import Conflict, IzzyError, NotFound, Unavailable
 
 SAVED = "Saved as version {number}."
 WAITS = " It asks for permissions: look at them below and approve it."
@@ -153,7 +153,7 @@ def retest(request: SignedInRequest, capability: str) -> HttpResponse:
     tool = found(request, capability)
     try:
         tested = async_to_sync(capability_retest)(user_id=request.user.pk, name=tool.name)
-    except Unavailable as error:
+    except (Conflict, Unavailable) as error:
         messages.error(request, error.message)
     else:
         if tested.ok and tested.tried:

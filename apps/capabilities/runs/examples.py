@@ -2,6 +2,9 @@
 
 import asyncio
 import logging
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
@@ -13,8 +16,9 @@ from apps.capabilities.models import CapabilityVersion, Execution, Trigger
 from apps.capabilities.runs.execution import RunOrigin, capability_execute, runnable_version
 from apps.core.db.pool import in_db, shielded
 from apps.core.db.writing import writing_for
-from apps.core.errors import IzzyError, NotFound, Unavailable
+from apps.core.errors import Conflict, IzzyError, NotFound, Unavailable
 from apps.core.jobs.fair import users_by_turns
+from apps.core.jobs.leases import PROCESS
 from apps.core.jobs.worker import Background
 
 logger = logging.getLogger(__name__)
@@ -41,7 +45,7 @@ async def capability_retest(*, user_id: UUID, name: str) -> Tested:
     """Runs every stored example of the version that is current now, each in a fresh sandbox, and notes on it what came of
     them, whatever becomes current meanwhile.
 
-    Raises NotFound, and Unavailable where there is no sandbox: then nothing is noted. One that may not run (disabled, not
+    Raises NotFound, Conflict (`being_tested`) and Unavailable where there is no sandbox: then nothing is noted. One that may not run (disabled, not
     approved, …) fails without being tried, and nothing is noted either: it is not the version's fault.
     """
     capability = await in_db(capability_get, user_id, name)
@@ -52,9 +56,29 @@ async def capability_retest(*, user_id: UUID, name: str) -> Tested:
         runnable_version(capability)
     except CapabilityRefused as error:
         return Tested(version.number, failures=(error.message,))
-    failures = await failures_of(capability.name, version)
-    await in_db(version_tested, user_id=user_id, version_id=version.pk, failures=failures)
+    async with _held(version) as held:
+        if not held:
+            message = (
+                f"The examples of {capability.name} are being tested right now. Look again in a moment."
+            )
+            raise Conflict(message, code="being_tested")
+        failures = await failures_of(capability.name, version)
+        await in_db(version_tested, user_id=user_id, version_id=version.pk, failures=failures)
     return Tested(version.number, len(version.examples), tuple(failures))
+
+
+@asynccontextmanager
+async def _held(version: CapabilityVersion) -> AsyncIterator[bool]:
+    """Whether nobody else tests the version, also in this process; none does until the block ends."""
+    runner = f"{PROCESS}-{secrets.token_hex(4)}"
+    if not await in_db(CapabilityVersion.lease_take, version.pk, runner):
+        yield False
+        return
+    try:
+        async with CapabilityVersion.lease_kept(version.pk, runner):
+            yield True
+    finally:
+        await shielded(in_db(CapabilityVersion.lease_release, version.pk, runner))
 
 
 async def failures_of(name: str, version: CapabilityVersion) -> list[str]:
@@ -116,16 +140,19 @@ async def version_test(version: CapabilityVersion) -> None:
     where there is no sandbox: nothing is noted, and it is tried again later."""
     user_id = version.user_id
     with writing_for(user_id):
-        if not await in_db(CapabilityVersion.lease_take, version.pk):
-            return
-        try:
-            async with CapabilityVersion.lease_kept(version.pk):
+        async with _held(version) as held:
+            if not held or not await in_db(_is_untested, version):
+                return
+            try:
                 failures = await failures_of(version.capability.name, version)
-            await in_db(version_tested, user_id=user_id, version_id=version.pk, failures=failures)
-        except NotFound:
-            logger.info("a version was deleted while it was tested")
-        finally:
-            await shielded(in_db(CapabilityVersion.lease_release, version.pk))
+                await in_db(version_tested, user_id=user_id, version_id=version.pk, failures=failures)
+            except NotFound:
+                logger.info("a version was deleted while it was tested")
+
+
+def _is_untested(version: CapabilityVersion) -> bool:
+    rows = CapabilityVersion.objects.for_user(version.user_id)
+    return rows.filter(pk=version.pk, tested_at=None).exists()
 
 
 def _work() -> timedelta | None:

@@ -10,7 +10,7 @@ from apps.capabilities.catalog.selectors import retire_reason
 from apps.capabilities.models import Capability, Status
 from apps.capabilities.runs.examples import Tested, capability_retest
 from apps.core.db.writing import writing_for
-from apps.core.errors import NotFound, Unavailable
+from apps.core.errors import Conflict, NotFound, Unavailable
 
 
 class Command(BaseCommand):
@@ -29,19 +29,23 @@ class Command(BaseCommand):
             raise CommandError(
                 "There is no such active capability." if options["name"] else "There are none."
             )
-        failed = untested = 0
+        failed = untested = busy = 0
         for row in rows:
             try:
                 with writing_for(row.user_id):
                     tested = asyncio.run(capability_retest(user_id=row.user_id, name=row.name))
             except Unavailable as error:
                 raise CommandError(error.message) from error
+            except Conflict as error:
+                busy += 1
+                self.stdout.write(f"{row.user.username}/{row.name}: {error.message}")
+                continue
             except NotFound:
                 tested = Tested(0)
             failed += not tested.ok
             untested += tested.ok and not tested.tried
             self._report(row, tested, _reason(row))
-        done = len(rows) - failed - untested
+        done = len(rows) - failed - untested - busy
         self.stdout.write(f"{done} pass, {failed} fail, {untested} have no examples.")
         if failed:
             raise SystemExit(1)
