@@ -28,7 +28,9 @@ from apps.chat.models import Conversation, Message, Turn
 from apps.chat.turns.scheduler import scheduler
 from apps.chat.turns.services import message_send
 from apps.core.db.pool import in_db
-from apps.memory.models import CaptureWindow
+from apps.memory.models import CaptureWindow, MemoryUse
+from apps.memory.notes.creation import memory_create
+from apps.memory.notes.uses import uses_record
 from apps.search.models import Passage
 from tests.chat.client import connected, program_of
 from tests.chat.rows import conversation
@@ -115,3 +117,27 @@ def test_what_was_said_is_neither_found_nor_read_any_more_though_its_turn_ends_o
         messages_index_pending()
         assert Passage.objects.exists()
         assert CaptureWindow.objects.unscoped().filter(state="waiting").exists()
+
+
+async def test_nothing_is_kept_of_what_was_asked_while_its_turn_was_being_prepared(
+    alice: User, model: AnthropicServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the page of a note that came up would go on saying beside which question it did."""
+    model.fallback = reply("In the harbour.")
+    text = "The boat is called Albatross and lies in the harbour."
+    await in_db(lambda: memory_create(user_id=alice.pk, content=text))
+    program, place = await program_of(alice), await conversation(alice)
+    recorded = []
+
+    def record_late(**values: Any) -> None:
+        if not recorded:
+            conversation_delete(user_id=alice.pk, conversation_id=place)
+        uses_record(**values)
+        recorded.append(MemoryUse.objects.unscoped().count())
+
+    monkeypatch.setattr("apps.memory.recall.injection.uses_record", record_late)
+    body = {"message": "Where is my boat Albatross, in which harbour?", "conversation": place}
+    await program.post("chat/", body)
+    await scheduler().idle()
+    assert recorded == [1]
+    assert await in_db(MemoryUse.objects.unscoped().count) == 0

@@ -209,6 +209,13 @@ def _slice(user_id: UUID, conversation_id: UUID) -> bool:
     )
 
 
+def conversation_clear(user_id: UUID, conversation_id: UUID) -> None:
+    """Removes what was still written for a conversation when that was gone; nothing where it is there."""
+    if not Conversation.objects.unscoped().filter(id=conversation_id).exists():
+        conversation_withdraw(user_id=user_id, conversation_id=conversation_id)
+        in_slices(partial(_slice, user_id, conversation_id))
+
+
 def user_conversations_thin(user_id: UUID) -> bool:
     """Before an account goes: hides its conversations and removes some of what they hold; whether there may be more.
 

@@ -134,7 +134,7 @@ class RunningTurn:
         """Runs to the end. Cancellation and LeaseLost pass through; every other failure becomes an outcome."""
         if not self.resumed:
             self.emit(TurnStarted())
-        prepared = await in_db(turn_prepare, self.turn_id)
+        prepared = await shielded(in_db(turn_prepare, self.turn_id))
         self.loop, self.tokens = prepared.state, prepared.tokens
         turn = self.turn = prepared.turn
         self.is_unnamed = prepared.is_unnamed
@@ -220,6 +220,7 @@ class Actor:
     _closing: bool = False
     _finishing: bool = False
     _heard: bool = False  # there was news since it last looked for a turn
+    lost: bool = False  # it ended since the conversation is not ours any more
     _extra: set[asyncio.Task[None]] = field(default_factory=set)
 
     def close(self) -> None:
@@ -257,6 +258,7 @@ class Actor:
                 await self._news_or(*self._extra)
             await self._release(at_once=True)
         except (LeaseLost, TurnTaken):
+            self.lost = True
             logger.warning(
                 "conversation %s went to another process or was deleted", self.conversation_id
             )
@@ -307,6 +309,7 @@ class Actor:
             outcome = await self._outcome(task, turn)
         finally:
             task.cancel()
+            await asyncio.wait([task])  # what it has begun to write is there then
         await shielded(self.log.commit(partial(turn_finish, outcome, self.log.last_seq)))
         turn.ended(outcome.state)
         # The answer stands, whatever is wrong with search or memory: sweeps find what was not indexed or handed over.

@@ -21,6 +21,7 @@ from apps.agent.models import ToolCall
 from apps.builder.builds.messages import BUILDS, messages_to_log
 from apps.builder.models import Follower
 from apps.chat.conversations.handover import conversation_left
+from apps.chat.conversations.services import conversation_clear
 from apps.chat.models import OPEN_STATES, Conversation, Turn, TurnStatus
 from apps.chat.stream.hub import Hub
 from apps.chat.turns.actor import Actor
@@ -161,6 +162,8 @@ class Scheduler:
         try:
             with writing_for(user_id):
                 await actor.run()
+                if actor.lost:
+                    await in_db(conversation_clear, user_id, actor.conversation_id)
         except DatabaseError:
             logger.exception(
                 "conversation %s: the database failed; it is taken up again", actor.conversation_id
