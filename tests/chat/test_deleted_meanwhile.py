@@ -127,7 +127,7 @@ async def test_nothing_is_kept_of_what_was_asked_while_its_turn_was_being_prepar
     text = "The boat is called Albatross and lies in the harbour."
     await in_db(lambda: memory_create(user_id=alice.pk, content=text))
     program, place = await program_of(alice), await conversation(alice)
-    recorded = []
+    recorded: list[int] = []
 
     def record_late(**values: Any) -> None:
         if not recorded:

@@ -100,7 +100,7 @@ def _merged_by_version(revisions: Sequence[MemoryRevision]) -> dict[int, tuple[U
 
 
 def _values_of(note: Memory, wanted: MemoryRevision) -> dict[str, Any]:
-    """What brings a note back to a version; where nothing replaces it then it ends as it did before that was planned."""
+    """Values that bring a note back to a version; where nothing replaces it then it ends as it did before that was planned."""
     values = state_values(wanted, replaced_by=_replaced_by(note, wanted))
     replaced = wanted.state["superseded_by"]
     if replaced and values["superseded_by_id"] is None:
