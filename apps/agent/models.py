@@ -101,6 +101,9 @@ class ToolCall(UserOwned):
     permission = models.JSONField(
         default=dict, blank=True, help_text="What the user's yes allows beyond this call."
     )
+    reach = models.JSONField(
+        default=dict, blank=True, help_text="All that the user's yes lets it reach, see ToolGrant."
+    )
     answer = models.TextField(blank=True)
     covered = models.CharField(
         max_length=16,

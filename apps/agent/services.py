@@ -127,11 +127,17 @@ def toolcall_store(row: ToolCall, outcome: ToolOutcome) -> None:
 
 
 def toolcall_wait(
-    *, user_id: UUID, id: UUID, waits_for: str, permission: dict[str, Any] | None = None
+    *,
+    user_id: UUID,
+    id: UUID,
+    waits_for: str,
+    permission: dict[str, Any] | None = None,
+    reach: dict[str, Any] | None = None,
 ) -> None:
-    """Marks a call that has not begun as waiting for the user; `permission` is what a yes will allow beyond the call."""
+    """Marks a call that has not begun as waiting for the user; `permission` is what a yes will allow beyond the call, `reach` all
+    that it lets the call reach."""
     rows = ToolCall.objects.for_user(user_id).filter(pk=id, state=State.PENDING)
-    rows.update(state=State.WAITING, waits_for=waits_for, permission=permission or {})
+    rows.update(state=State.WAITING, waits_for=waits_for, permission=permission or {}, reach=reach or {})
 
 
 def toolcall_decide(*, user_id: UUID, tool_call_id: object, approved: bool) -> ToolCall:

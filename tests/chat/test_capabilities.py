@@ -222,6 +222,40 @@ async def test_a_yes_to_one_version_allows_no_other(alice: User, model: Anthropi
     assert not await in_db(lambda: Execution.objects.for_user(alice).exists())
 
 
+@pytest.mark.parametrize("asked_by", ["others' words", "a setting"])
+async def test_a_yes_reaches_no_hosts_but_those_on_its_card(
+    alice: User, model: AnthropicServer, web: WebPages, asked_by: str
+) -> None:
+    """A newer version, which the user has approved too, came while the card waited."""
+    made = await in_db(lambda: make(alice, hosts=["api.example.org"], approved_by=alice.pk))
+
+    def change() -> None:
+        capability_update(user_id=alice.pk, capability_id=made.pk, hosts=["evil.example.org"])
+        capability_approve(user_id=alice.pk, capability_id=made.pk, version=2)
+
+    if asked_by == "a setting":
+        await in_db(lambda: preferences_update(user_id=alice.pk, tool_approval={"cap_greeter": "ask"}))
+    else:
+        model.add(opens(web.url("/article")))
+    call = reply(tool("cap_greeter", HELLO))
+    model.add(call, call, reply("As you wish."))
+    async with connected(alice) as page:
+        queued = await page.say("How do I grow tomatoes?", conversation=await conversation(alice))
+        first = (await page.ended())["pending_approval"]
+        await in_db(change)
+        await page.send("approve", id=first["id"], decision="allow")
+        second = (await page.ended())["pending_approval"]
+        await page.send("approve", id=second["id"], decision="deny")
+        await page.ended()
+        await scheduler().idle()
+    if asked_by == "others' words":
+        assert (first["reach"]["hosts"], second["reach"]["hosts"]) == (["api.example.org"], ["evil.example.org"])  # fmt: skip
+    changed, declined = (await calls(queued["turn"]))[-2:]
+    assert (changed.error_code, declined.error_code) == ("version_changed", "declined")
+    assert "version 2 asks to reach evil.example.org" in changed.result
+    assert not await in_db(lambda: Execution.objects.for_user(alice).exists())
+
+
 async def test_always_allow_does_not_allow_hosts(alice: User, model: AnthropicServer) -> None:
     await in_db(
         lambda: preferences_update(

@@ -162,3 +162,20 @@ async def test_on_other_tokens_the_client_is_not_asked(site: Site, sender: str, 
     async with site.client(mode=mode, elicitation_callback=answer) as client:
         assert (await client.call_tool(sender, {"text": "a"})).is_error
     assert not asked
+
+
+async def test_a_yes_in_the_client_reaches_no_hosts_but_those_it_was_asked_for(
+    site: Site, sender: str
+) -> None:
+    """A newer version, which the user has approved too, came while the client asked."""
+
+    async def answer(context: Any, params: Any) -> ElicitResult:
+        change = {"permissions": {"hosts": ["example.org"], "secrets": []}}
+        await asyncio.to_thread(site.rest, "PATCH", "capabilities/sender/", json=change)
+        await asyncio.to_thread(site.rest, "POST", "capabilities/sender/approve/", json={})
+        return ElicitResult(action="accept", content={})
+
+    async with site.client("person", mode="legacy", elicitation_callback=answer) as client:
+        result = await client.call_tool(sender, {"text": "a"})
+    assert result.is_error
+    assert "version 2 asks to reach example.org" in text_of(result)

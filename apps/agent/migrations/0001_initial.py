@@ -66,6 +66,7 @@ class Migration(migrations.Migration):
                 ('waits_for', models.CharField(blank=True, choices=[('', 'nothing'), ('approval', 'a decision'), ('answer', 'an answer')], default='', max_length=16)),
                 ('decision', models.CharField(blank=True, choices=[('', 'none'), ('approved', 'approved'), ('declined', 'declined')], default='', max_length=16)),
                 ('permission', models.JSONField(blank=True, default=dict, help_text="What the user's yes allows beyond this call.")),
+                ('reach', models.JSONField(blank=True, default=dict, help_text="All that the user's yes lets it reach, see ToolGrant.")),
                 ('answer', models.TextField(blank=True)),
                 ('covered', models.CharField(blank=True, help_text='The lasting yes under which it ran: conversation or always.', max_length=16)),
                 ('result', models.TextField(blank=True)),

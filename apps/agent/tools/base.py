@@ -124,6 +124,8 @@ class ToolContext:
     permission: dict[str, Any] | None = (
         None  # what the user has just allowed, as `Tool.permission` asked
     )
+    # What the call was seen to reach when it was let run (`Reach.to_json`; {}: nothing), and so all it may; None: no yes was needed.
+    reach: dict[str, Any] | None = None
     answer: str = ""  # what the user said, to a tool that waits for an answer
 
 

@@ -141,13 +141,17 @@ class ToolExecutor:
         call_id: UUID,
         emit: Emit,
         permission: dict[str, Any] | None = None,
+        reach: dict[str, Any] | None = None,
         answer: str = "",
     ) -> ToolOutcome:
         """Runs the handler within its limits; every failure becomes an outcome that says what to do next.
 
-        `permission` is what the user has allowed for this call beyond the tool itself, `answer` what they said to it.
+        `permission` is what the user has allowed for this call beyond the tool itself, `reach` what the yes to it was bound to,
+        `answer` what they said to it.
         """
-        context = self.context(tool_call_id=call_id, emit=emit, permission=permission, answer=answer)
+        context = self.context(
+            tool_call_id=call_id, emit=emit, permission=permission, reach=reach, answer=answer
+        )
         started, code = time.monotonic(), ""
         shown = CAPABILITY if tool.name.startswith(CAPABILITY_PREFIX) else tool.name
         traced = {
@@ -204,14 +208,7 @@ class ToolExecutor:
         allowed = tool.name in self.approvals or tool.set_with in self.approvals
         if self.conversation_id is None or not (tool.reach or tool.takes):
             return None
-        query = ApprovalQuery(
-            user_id=self.user_id,
-            conversation_id=self.conversation_id,
-            arguments=arguments,
-            own=self.taint.own,
-            turn_id=self.turn_id,
-            place=place,
-        )
+        query = self._query(arguments, place)
         reach = tool.reach(query) if tool.reach and not allowed else None
         # What reaches nothing and takes nothing needs no look at whose words were read.
         if not (reach or tool.takes) or not self.taint.is_tainted:
@@ -223,6 +220,23 @@ class ToolExecutor:
         grant = grant_covering(self.user_id, self.conversation_id, reach)
         covered = "" if grant is None else "conversation" if grant.conversation_id else "always"
         return ApprovalNeeded(reason=self._shown(reach.reason), reach=reach.to_json(), covered=covered)
+
+    def reach(
+        self, tool: Tool, arguments: dict[str, Any], place: tuple[int, int] = (0, 0)
+    ) -> dict[str, Any]:
+        """What a yes to this call lets it reach, as things stand; {} for nothing. Synchronous."""
+        reach = tool.reach(self._query(arguments, place)) if tool.reach else None
+        return reach.to_json() if reach else {}
+
+    def _query(self, arguments: dict[str, Any], place: tuple[int, int]) -> ApprovalQuery:
+        return ApprovalQuery(
+            user_id=self.user_id,
+            conversation_id=self.conversation_id,
+            arguments=arguments,
+            own=self.taint.own,
+            turn_id=self.turn_id,
+            place=place,
+        )
 
     def _shown(self, reason: str) -> str:
         return self.scrubber.text(reason)[:REASON_CHARS]

@@ -143,6 +143,7 @@ class Round:
                     else ToolCall.WaitsFor.APPROVAL
                 ),
                 permission=call.row.permission,
+                reach=call.row.reach,
             )
             self.waiting.append(dialog)
             self._queue.put_nowait(dialog)
@@ -162,7 +163,11 @@ class Round:
         if not row.permission:
             needed = await in_db(self.executor.approval_needed, tool, given, (row.round, row.position))
             row.covered = needed.covered if needed else ""
-        if needed is None or needed.covered:
+        if needed is None:
+            return None
+        place = row.round, row.position
+        row.reach = needed.reach or await in_db(self.executor.reach, tool, given, place)
+        if needed.covered:
             return None
         return ApprovalRequested(
             call.id,
@@ -197,12 +202,14 @@ class Round:
 
         assert call.tool is not None  # noqa: S101 - _may_run has seen to it
         approved = call.row.decision == ToolCall.Decision.APPROVED
+        bound = call.row.waits_for == ToolCall.WaitsFor.APPROVAL or call.row.covered
         outcome = await self.executor.execute(
             call.tool,
             call.block["input"],
             call_id=call.row.id,
             emit=emit,
             permission=call.row.permission if approved and call.row.permission else None,
+            reach=call.row.reach if bound else None,
             answer=call.row.answer,
         )
         await self._finish(call, outcome)

@@ -26,8 +26,8 @@ GENERATED = "Called automatically by Izzy when relevant, as the tool `cap_"
 
 
 class CapabilityRefused(Conflict):
-    """It exists but may not run now. Codes: `building`, `failed`, `disabled`, `not_approved`, `tampered`,
-    `missing_secret`. `extra` names the capability."""
+    """It exists but may not run now. Codes: `building`, `failed`, `disabled`, `not_approved`, `version_changed`,
+    `tampered`, `missing_secret`. `extra` names the capability."""
 
     def __init__(self, code: str, name: str, message: str) -> None:
         super().__init__(message, code=code, capability=name)

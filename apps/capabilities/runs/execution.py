@@ -14,9 +14,11 @@ from django.db.models import F
 from django.utils import timezone
 
 from apps.accounts.secrets import secret_get, secret_values
+from apps.agent.tools.base import MAY_BE_BEHIND, Reach
 from apps.agent.tools.results import Scrubber, result_text
 from apps.capabilities.catalog.drafts import MAIN, REQUIREMENTS
 from apps.capabilities.catalog.files import CapabilityRefused, files_verified
+from apps.capabilities.catalog.names import PREFIX
 from apps.capabilities.catalog.selectors import capability_get, secrets_missing, version_get
 from apps.capabilities.models import Capability, CapabilityVersion, Execution, Status, Trigger
 from apps.capabilities.sandbox.base import (
@@ -114,12 +116,13 @@ async def capability_execute(
     origin: RunOrigin | None = None,
     progress: Progress | None = None,
     number: int | None = None,
+    allowed: dict[str, Any] | None = None,
 ) -> Execution:
     """Runs the current version of a capability in a fresh sandbox and returns the finished row; with `number` that
-    version, which is to be tested.
+    version, which is to be tested. `allowed` is the reach that a yes to this run was bound to.
 
-    Raises NotFound; CapabilityRefused (`building`, `failed`, `disabled`, `not_approved`, `missing_secret`, `tampered`);
-    InvalidInput (`bad_input`); SandboxUnavailable. Whatever the tool does wrong is in the row. Cancelling kills the
+    Raises NotFound; CapabilityRefused (`building`, `failed`, `disabled`, `not_approved`, `version_changed`, `missing_secret`,
+    `tampered`); InvalidInput (`bad_input`); SandboxUnavailable. Whatever the tool does wrong is in the row. Cancelling kills the
     sandbox and ends the row as cancelled.
     """
     origin = origin or RunOrigin(trigger=Trigger.API)
@@ -132,7 +135,7 @@ async def capability_execute(
         ending = in_db(execution_finish, execution, stopped, secrets=spec.secrets)
         await shielded(ending)
 
-    preparing = asyncio.ensure_future(in_db(_prepare, user_id, name, args, origin, number))
+    preparing = asyncio.ensure_future(in_db(_prepare, user_id, name, args, origin, number, allowed))
     try:
         execution, files, spec = await shielded(preparing)
     except asyncio.CancelledError:
@@ -159,7 +162,12 @@ async def capability_execute(
 
 
 def _prepare(
-    user_id: UUID, name: str, args: dict[str, Any], origin: RunOrigin, number: int | None
+    user_id: UUID,
+    name: str,
+    args: dict[str, Any],
+    origin: RunOrigin,
+    number: int | None,
+    allowed: dict[str, Any] | None,
 ) -> tuple[Execution, Mapping[str, str], SandboxSpec]:
     """A run that has passed all checks: its row (running, the input scrubbed of secrets), its files, and the sandbox that it
     needs."""
@@ -167,6 +175,9 @@ def _prepare(
 
     capability = capability_get(user_id, name)
     version = runnable_version(capability, number)
+    if allowed is not None and (reach := version_reach(capability)) and reach.to_json() != allowed:
+        message = f"{name} was changed after this call was looked at: by now version {version.number} asks to {asked_by(version)}. Nothing was run. Call again, so that the user is asked about that version."
+        raise CapabilityRefused("version_changed", name, message)
     if problem := input_error(version.input_schema, args):
         raise InvalidInput(problem, code="bad_input", field="input", input_schema=version.input_schema)
     files = files_verified(version, capability.name)
@@ -215,6 +226,23 @@ def runnable_version(capability: Capability, number: int | None = None) -> Capab
         message = f"Version {version.number} of {name} asks to {asked_by(version)}. The user has to approve that first, on its page or in the chat."
         raise CapabilityRefused("not_approved", name, message)
     return version
+
+
+def version_reach(capability: Capability) -> Reach | None:
+    """The hosts and secrets of the current version; None where it has neither."""
+    version = capability.current
+    if version is None or not (version.hosts or version.secrets):
+        return None
+    can = [f"pass on what it is given to {', '.join(version.hosts)}"] if version.hosts else []
+    can += [f"use your secret {', '.join(version.secrets)}"] if version.secrets else []
+    return Reach(
+        reason=f"{MAY_BE_BEHIND} {capability.name} can {' and '.join(can)}.",
+        tool=f"{PREFIX}{capability.name}",
+        hosts=version.hosts,
+        secrets=version.secrets,
+        capability=str(capability.pk),
+        version=version.number,
+    )
 
 
 def asked_by(version: CapabilityVersion) -> str:

@@ -6,7 +6,6 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from apps.agent.tools.base import (
-    MAY_BE_BEHIND,
     ApprovalQuery,
     Reach,
     Tier,
@@ -28,7 +27,7 @@ from apps.capabilities.catalog.selectors import (
     others_wrote,
 )
 from apps.capabilities.models import MAX_NAME_CHARS, Capability, Execution, Status, Trigger
-from apps.capabilities.runs.execution import RunOrigin, capability_execute
+from apps.capabilities.runs.execution import RunOrigin, capability_execute, version_reach
 from apps.core.db.pool import in_db
 from apps.core.errors import NotFound
 from apps.core.text import truncated
@@ -120,19 +119,7 @@ def permission_needed(name: object, user_id: UUID) -> dict[str, Any] | None:
 def reach_of(name: object, query: ApprovalQuery) -> Reach | None:
     """The hosts and secrets of the capability's current version, for `Tool.reach`; None where it has neither."""
     capability = _found(query.user_id, name)
-    version = capability.current if capability else None
-    if capability is None or version is None or not (version.hosts or version.secrets):
-        return None
-    can = [f"pass on what it is given to {', '.join(version.hosts)}"] if version.hosts else []
-    can += [f"use your secret {', '.join(version.secrets)}"] if version.secrets else []
-    return Reach(
-        reason=f"{MAY_BE_BEHIND} {capability.name} can {' and '.join(can)}.",
-        tool=f"{PREFIX}{capability.name}",
-        hosts=version.hosts,
-        secrets=version.secrets,
-        capability=str(capability.pk),
-        version=version.number,
-    )
+    return version_reach(capability) if capability else None
 
 
 async def capability_run(name: str, context: ToolContext, given: dict[str, Any]) -> ToolOutput:
@@ -148,7 +135,12 @@ async def capability_run(name: str, context: ToolContext, given: dict[str, Any])
     )
     try:
         execution = await capability_execute(
-            user_id=context.user_id, name=name, args=given, origin=origin, progress=context.emit
+            user_id=context.user_id,
+            name=name,
+            args=given,
+            origin=origin,
+            progress=context.emit,
+            allowed=context.reach,
         )
     except NotFound:
         raise await in_db(unknown_capability, context.user_id, name) from None

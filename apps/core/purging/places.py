@@ -177,7 +177,7 @@ PLACES = (
         accounts.apitoken name
         accounts.preferences put_away tool_approval toolsets
         accounts.secret name
-        agent.toolcall name
+        agent.toolcall name reach
         agent.toolgrant reach
         builder.build name
         chat.conversation channel

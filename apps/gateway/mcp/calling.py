@@ -125,7 +125,9 @@ async def _run(context: Context, call: Call, tool: Tool) -> ToolOutcome:
 
     call.row.started_at = timezone.now()
     try:
-        return await call.executor.execute(tool, call.arguments, call_id=call.row.id, emit=emit)
+        return await call.executor.execute(
+            tool, call.arguments, call_id=call.row.id, emit=emit, reach=call.reach
+        )
     except asyncio.CancelledError:
         await in_db(toolcall_store, call.row, ToolOutcome(STOPPED, "cancelled"))
         raise
@@ -191,9 +193,9 @@ def _check_allowed(caller: Caller, call: Call, tool: Tool, client: str) -> None:
     asks = call.executor.approval(tool) == "ask"
     query = ApprovalQuery(user_id=caller.user_id, arguments=call.arguments)
     reach = tool.reach(query) if tool.reach else None
+    call.reach = call.row.reach = reach.to_json() if reach else {}
     if not asks and reach is None:
         return
-    call.reach = reach.to_json() if reach else {}
     if not asks and reach is not None:
         if caller.reaches_out:
             call.row.covered = "token"
