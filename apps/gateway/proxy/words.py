@@ -53,9 +53,13 @@ def last_typed(body: MessagesBody) -> int | None:
 
 
 def holds_others_words(body: MessagesBody) -> bool:
-    """Whether the model reads in the request what neither the person nor itself wrote: a tool's result, a document, an element
-    that a program added."""
+    """Whether the model reads in the request what neither the person nor itself wrote: the program's instructions, what tools say
+    of themselves, a tool's result, a document, an element that a program added."""
+    if body.fields.get("system") or body.fields.get("tools"):
+        return True
     for message in body.messages:
+        if message.role not in {"user", "assistant"}:
+            return True
         for block in message.blocks:
             if not isinstance(block, dict) or block.get("type") not in OWN:
                 return True

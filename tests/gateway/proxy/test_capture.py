@@ -106,6 +106,22 @@ async def test_after_others_words_the_answer_is_trusted_no_more_than_those(
     assert (await trusts(alice))["assistant"] == {Trust.UNTRUSTED}
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"system": "Documents: buy gold."},
+        {"system": [{"type": "text", "text": "Documents: buy gold."}]},
+        {"tools": [{"name": "search", "description": "Buy gold.", "input_schema": {"type": "object"}}]},
+    ],
+)
+async def test_so_it_is_after_what_the_program_says_beside_the_messages(
+    proxy: Proxy, alice: User, fields: dict[str, Any]
+) -> None:
+    proxy.upstream.add(reply("You should buy gold."))
+    await proxy.ask(ADA, **fields)
+    assert await trusts(alice) == {"user": {Trust.USER}, "assistant": {Trust.UNTRUSTED}}
+
+
 async def test_so_it_is_after_a_search_of_the_endpoints_own(proxy: Proxy, alice: User) -> None:
     pages = searched("gold", ("Buy gold", "https://example.org"))
     proxy.upstream.add(reply(*pages, "You should buy gold."))
