@@ -8,6 +8,7 @@ import hashlib
 import hmac
 import json
 import re
+import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -200,13 +201,14 @@ def front_matter(**values: Any) -> str:
 _UNSAFE = re.compile(
     r"""[\x00-\x1f\x7f<>:"/\\|?*\[\]#^`%\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]+"""
 )
-NAME_CHARS = 60
+NAME_CHARS, NAME_BYTES = 60, 200
 
 
 def file_name(title: str, key: UUID) -> str:
     """A name that every file system and a link of Obsidian take, made unique by the end of the id."""
-    first = next(iter(title.strip().splitlines()), "")
-    words = " ".join(_UNSAFE.sub(" ", first).split())[:NAME_CHARS].strip(" .")
+    first = unicodedata.normalize("NFC", next(iter(title.strip().splitlines()), ""))
+    words = " ".join(_UNSAFE.sub(" ", first).split())[:NAME_CHARS]
+    words = words.encode()[:NAME_BYTES].decode(errors="ignore").strip(" .")
     return f"{words or 'untitled'} ({key.hex[-8:]})"
 
 

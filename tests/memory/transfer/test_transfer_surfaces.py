@@ -2,6 +2,7 @@
 
 import io
 import json
+import stat
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -104,6 +105,19 @@ def test_markdown_opens_with_links(alice: User, api: Api) -> None:
     assert link.partition("[[")[2].rstrip("]") in names
 
 
+def test_markdown_has_names_that_every_file_system_takes(alice: User, api: Api) -> None:
+    client = api(alice)
+    for number, channel in enumerate(["Caf\u00e9", "Cafe\u0301", "\U0001f980" * 64]):
+        said = [{"role": "user", "content": "\U0001f980" * 200}]
+        sent = {"session": f"s{number}", "channel": channel, "messages": said}
+        assert client.post("/api/v1/ingest/", sent, content_type="application/json").status_code == 202
+    data = body(client.get("/api/v1/export/?format=markdown"))
+    places = [name.split("/") for name in zipfile.ZipFile(io.BytesIO(data)).namelist()]
+    assert {place[2] for place in places} >= {"Caf\u00e9"}
+    assert len({place[2] for place in places}) == 2
+    assert max(len(name.encode()) for place in places for name in place) <= 255
+
+
 def test_one_conversation_as_markdown(full: User, sign_in: Callable[[User], Client]) -> None:
     (talk,) = rows_in(exported(full), "conversation")
     answer = sign_in(full).get(f"/settings/data/export/?conversation={talk['id']}")
@@ -147,6 +161,7 @@ def test_the_commands_take_out_and_bring_in(full: User, bob: User, tmp_path: Pat
     file = tmp_path / "izzy.jsonl"
     call_command("export_memories", str(file), user="alice", stdout=io.StringIO())
     assert file.read_bytes() == exported(full)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
     said = io.StringIO()
     call_command("import_memories", str(file), user="bob", dry_run=True, own=True, stdout=said)
     assert "Would be imported (izzy)" in said.getvalue()

@@ -1,5 +1,6 @@
 """`manage.py export_memories --user NAME [FILE]`: takes all of a user's rows out."""
 
+import os
 import sys
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -54,7 +55,9 @@ class Command(BaseCommand):
             return
         beside = Path(f"{target}.part")  # half a file never stands where a whole one is looked for
         try:
-            with beside.open("wb") as file:
+            beside.unlink(missing_ok=True)
+            # For its owner's eyes only, whatever the umask says.
+            with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
                 size = sum(file.write(part) for part in parts)
             beside.replace(target)
         finally:
