@@ -35,3 +35,9 @@ class IzzyAdminSite(UnfoldAdminSite):  # type: ignore[misc]  # unfold has no typ
             return HttpResponseRedirect(reverse("admin:index"))
         target = request.GET.get("next") or reverse("admin:index")
         return HttpResponseRedirect(f"{reverse('accounts:sign_in')}?{urlencode({'next': target})}")
+
+    def password_change(
+        self, request: HttpRequest, extra_context: dict[str, object] | None = None
+    ) -> HttpResponse:
+        """Izzy's own page, where guesses at the present password are counted and API tokens can end with it."""
+        return HttpResponseRedirect(reverse("accounts:password"))

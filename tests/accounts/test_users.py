@@ -161,6 +161,18 @@ def test_a_wrong_current_or_weak_new_password_changes_nothing(
     assert alice.check_password(PASSWORD)
 
 
+def test_the_admin_leads_to_the_page_on_which_guesses_at_the_password_are_counted(
+    admin: User, sign_in: SignIn
+) -> None:
+    new = {"old_password": PASSWORD, "new_password1": "an entirely new one"}
+    answer = sign_in(admin).post(
+        "/admin/password_change/", {**new, "new_password2": "an entirely new one"}
+    )
+    assert (answer.status_code, answer.headers["Location"]) == (302, "/settings/password/")
+    admin.refresh_from_db()
+    assert admin.check_password(PASSWORD)
+
+
 def test_one_deletes_ones_own_account_with_the_password(
     admin: User, alice: User, sign_in: SignIn
 ) -> None:
