@@ -76,6 +76,28 @@ def _composed(text: str) -> str:
     return text if unicodedata.is_normalized("NFKC", text) else unicodedata.normalize("NFKC", text)
 
 
+# What Unicode has software pass over: nobody sees it, and a text can be spelled in it.
+_HIDDEN = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f"
+    "\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]+"
+)
+_JOINS = re.compile("(?<=[^\x00-\x7f]|[0-9#*])(?:[\ufe0e\ufe0f]?\u200d?|\u200c)")
+"""What belongs to an emoji, or into a word of Persian."""
+
+
+def revealed(text: str) -> str:
+    """The text for somebody who has to say yes to it: where it has characters that do not show, a note says how many.
+    `static/js/chat/format.js` does the same."""
+
+    def noted(found: re.Match[str]) -> str:
+        if _JOINS.fullmatch(text, found.start(), found.end()):
+            return found[0]
+        count = len(found[0])
+        return f"⟨{count:,} hidden character{'s' if count > 1 else ''}⟩"
+
+    return text if text.isascii() else _HIDDEN.sub(noted, text)
+
+
 def estimate_tokens(text: str) -> int:
     """About how many tokens a model counts in `text`; meant not to be under by more than a few per cent.
 

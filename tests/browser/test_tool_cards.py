@@ -52,6 +52,16 @@ def test_a_replacement_shows_what_went_and_what_came(stage: Stage) -> None:  # n
     )
 
 
+def test_what_does_not_show_in_an_input_is_named(stage: Stage) -> None:  # noqa: F811
+    hidden = "".join(chr(0xE0000 + ord(sign)) for sign in "the code is 1234")
+    family = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
+    given = {"name": f"Ada{hidden}", "to": f"{family} \u2764\ufe0f", "from": "x\u202ey"}
+    opened = card(stage, given, "Sent.", name="cap_sender")
+    expect(opened.locator("dd")).to_have_text(
+        ["Ada⟨16 hidden characters⟩", f"{family} \u2764\ufe0f", "x⟨1 hidden character⟩y"]
+    )
+
+
 @pytest.mark.parametrize("name", ["__proto__", "constructor"])
 def test_a_tool_that_a_model_made_up_is_shown_whatever_it_is_called(stage: Stage, name: str) -> None:  # noqa: F811
     opened = card(

@@ -11,7 +11,7 @@ from tokenizers import Tokenizer
 
 from apps.core.errors import InvalidInput, TooLarge
 from apps.core.http.forms import in_list, listed
-from apps.core.text import NOT_BLANK, chunk_text, clean_text, estimate_tokens, split_sentences
+from apps.core.text import NOT_BLANK, chunk_text, clean_text, estimate_tokens, revealed, split_sentences
 
 ENGLISH = Path(__file__).parents[2] / "README.md"
 
@@ -135,3 +135,32 @@ def test_a_list_in_a_field_is_read_as_it_was_written(words: list[str]) -> None:
 )
 def test_what_people_write_into_such_a_field(text: str, words: list[str]) -> None:
     assert listed(text) == words
+
+
+def tags(text: str) -> str:
+    """The text in the characters that Unicode has nobody see."""
+    return "".join(chr(0xE0000 + ord(sign)) for sign in text)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (f"Ada{tags('the code is 1234')}", "Ada⟨16 hidden characters⟩"),
+        ("x\u202eevil", "x⟨1 hidden character⟩evil"),
+        ("a\ufe0fb\u200dc", "a⟨1 hidden character⟩b⟨1 hidden character⟩c"),
+        ("\U0001f600\U000e0101\U000e0102", "\U0001f600⟨2 hidden characters⟩"),
+        # A heart on fire, a family, a key, a word of Persian.
+        *[
+            (plain, plain)
+            for plain in (
+                "Ada",
+                "\u2764\ufe0f\u200d\U0001f525",
+                "\U0001f468\u200d\U0001f469\u200d\U0001f467",
+                "1\ufe0f\u20e3",
+                "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",
+            )
+        ],
+    ],
+)
+def test_what_does_not_show_is_named_to_whoever_says_yes(text: str, shown: str) -> None:
+    assert revealed(text) == shown

@@ -151,6 +151,15 @@ async def test_where_a_person_answers_they_are_asked_in_the_client(
         assert len(asked) == (1 if runs == 2 else 2)
 
 
+async def test_what_does_not_show_in_the_input_is_named(
+    site: Site, sender: str, page: httpx.Client
+) -> None:
+    hidden = "".join(chr(0xE0000 + ord(sign)) for sign in "the code is 1234")
+    async with site.client() as client:
+        assert (await client.call_tool(sender, {"text": f"Ada{hidden}"})).is_error
+    assert "Ada⟨16 hidden characters⟩" in await asyncio.to_thread(lambda: page.get("/calls/").text)
+
+
 @pytest.mark.parametrize("mode", MODES)
 async def test_on_other_tokens_the_client_is_not_asked(site: Site, sender: str, mode: str) -> None:
     asked = []

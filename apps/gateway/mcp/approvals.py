@@ -18,6 +18,7 @@ from apps.agent.tools.base import tool_title
 from apps.core.db.writing import users_of
 from apps.core.errors import Conflict, NotFound
 from apps.core.ids import parse_id
+from apps.core.text import revealed
 from apps.gateway.models import WaitingCall
 
 from .callers import STDIO
@@ -39,7 +40,7 @@ class Asked:
 
     @property
     def input_json(self) -> str:
-        return json.dumps(self.call.input, ensure_ascii=False, indent=2)
+        return revealed(json.dumps(self.call.input, ensure_ascii=False, indent=2))
 
 
 def call_digest(tool: str, arguments: dict[str, Any], reach: dict[str, Any]) -> str:

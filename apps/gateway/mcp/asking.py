@@ -15,6 +15,7 @@ from mcp.types import (
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 
 from apps.agent.tools.base import tool_title
+from apps.core.text import revealed
 from apps.gateway.models import WaitingCall
 
 from .approvals import ALWAYS, NO, ONCE
@@ -34,7 +35,7 @@ async def answer_of(
 ) -> str | InputRequiredResult:
     """`once`, `always` or `no`; "" where nobody is asked or answers. With the stateless protocol first the question, which
     the client brings back answered when it calls again."""
-    shown = json.dumps(waiting.input, ensure_ascii=False, indent=2)
+    shown = revealed(json.dumps(waiting.input, ensure_ascii=False, indent=2))
     if waiting.decision or not caller.person_answers or len(shown) > SHOWN_CHARS:
         return ""
     can = context.session.client_capabilities

@@ -17,7 +17,7 @@ from apps.core.addressing import addressed
 from apps.core.errors import REFUSALS, IzzyError, NotFound
 from apps.core.http.htmx import is_fragment
 from apps.core.ids import parse_id
-from apps.core.text import plain_breaks
+from apps.core.text import plain_breaks, revealed
 from apps.memory.models import Memory, MemoryEdge, Proposal, Relation, Status
 from apps.memory.notes.history import DiffPiece, text_diff
 from apps.memory.notes.joining import contradiction_resolve
@@ -129,6 +129,10 @@ def queue(request: SignedInRequest) -> HttpResponse:
     return redirect("memory:review")
 
 
+def _as_shown(text: str) -> str:
+    return revealed(addressed(text))
+
+
 def _page(request: SignedInRequest, problem: str = "") -> HttpResponse:
     user_id = request.user.pk
     page = Paginator(review_queue(user_id), PAGE_SIZE).get_page(request.GET.get("page"))
@@ -136,7 +140,7 @@ def _page(request: SignedInRequest, problem: str = "") -> HttpResponse:
     context = {
         "nav": "memory",
         "page": page,
-        "items": waiting_of(user_id, list(page), addressed, look=not large),
+        "items": waiting_of(user_id, list(page), _as_shown, look=not large),
         "contradictions": list(open_contradictions(user_id)[:CONTRADICTIONS_SHOWN]),
         "problem": problem,
         **done_last(request),
@@ -233,7 +237,7 @@ def _card(request: SignedInRequest, key: UUID, *, problem: str = "", **more: Any
         if not problem:
             return redirect("memory:review")
         return render(request, "memory/review/_decided.html", {"text": problem, "key": key}, status=422)
-    (item,) = waiting_of(request.user.pk, [note], addressed)
+    (item,) = waiting_of(request.user.pk, [note], _as_shown)
     template = "memory/review/_form.html" if more.get("form") else "memory/review/_card.html"
     context = {"item": item, "focus": not problem, "problem": problem, **more}
     return render(request, template, context, status=422 if problem else 200)

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from apps.core.addressing import addressed
 from apps.core.templatetags.dates import formatted
-from apps.core.text import truncated
+from apps.core.text import revealed, truncated
 from apps.memory.models import Origin, Status
 
 CAME = {
@@ -30,6 +30,7 @@ BY = {
 
 register = template.Library()
 register.filter("addressed", addressed)
+register.filter("revealed", revealed)
 
 
 LONG_CHARS = 500

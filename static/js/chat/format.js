@@ -49,6 +49,19 @@ function dayOf(at) {
 /** The line above words of others that tells the model what they are; people see it by where they stand. */
 const FOR_THE_MODEL = /^\[What follows was written by others\.[^\]]*\]\n/;
 
+const HIDDEN = /[\p{Default_Ignorable_Code_Point}\uFFF9-\uFFFB]+/gu;
+const JOINS = /^(?:[\uFE0E\uFE0F]?\u200D?|\u200C)$/;
+const JOINED = /[^\x00-\x7F]|[0-9#*]/;
+
+/** As apps.core.text.revealed: the text for somebody who has to say yes to it, with a note where it has characters that do not show. */
+export function revealed(text) {
+  return text.replace(HIDDEN, (found, at) => {
+    if (JOINS.test(found) && JOINED.test(text[at - 1] ?? "")) return found;
+    const count = [...found].length;
+    return `⟨${count.toLocaleString("en")} hidden character${count > 1 ? "s" : ""}⟩`;
+  });
+}
+
 /** JSON text is indented; any other text stays as it is. */
 export function pretty(value) {
   if (typeof value !== "string") return JSON.stringify(value, null, 2);

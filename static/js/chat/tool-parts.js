@@ -1,15 +1,15 @@
 // What a tool was given and what it gave, as parts of its card.
 import { copyFrom } from "../core/copy.js";
 import { h, iconButton } from "../core/dom.js";
-import { pretty } from "./format.js";
+import { pretty, revealed } from "./format.js";
 
 /** Short inputs as a list of names and values; anything nested as JSON. */
 export function inputRows(input) {
   const entries = Object.entries(input ?? {});
   if (entries.length === 0) return [h("p", { class: "faint small" }, "No input.")];
   const simple = entries.every(([, value]) => value === null || typeof value !== "object" || (Array.isArray(value) && value.every((item) => typeof item !== "object")));
-  if (!simple) return [section("Input", pretty(input))];
-  const rows = entries.flatMap(([name, value]) => [h("dt", {}, name.replaceAll("_", " ")), h("dd", {}, Array.isArray(value) ? value.join(", ") : String(value))]);
+  if (!simple) return [section("Input", revealed(pretty(input)))];
+  const rows = entries.flatMap(([name, value]) => [h("dt", {}, revealed(name.replaceAll("_", " "))), h("dd", {}, revealed(Array.isArray(value) ? value.join(", ") : String(value)))]);
   return [h("dl", { class: "tool-input" }, rows)];
 }
 
