@@ -148,6 +148,14 @@ def test_the_files_are_shown(alice: User, browser: Client) -> None:
     assert "Pass the name as people write it." in page
 
 
+def test_what_does_not_show_in_the_files_is_named(alice: User, browser: Client) -> None:
+    made = make(alice)
+    turned = f"{GREETING}# as \u202eyas ti\n"
+    capability_update(user_id=alice.pk, capability_id=made.pk, main=turned)
+    for page in ("files/", "versions/?compare=2"):
+        assert "⟨1 hidden character⟩" in text_of(browser.get(f"/capabilities/greeter/{page}"))
+
+
 def test_permissions_are_approved_for_the_version_that_was_shown(alice: User, browser: Client) -> None:
     tool = make(alice, hosts=["api.example.org"], secrets=["GREET_KEY"])
     page = text_of(browser.get("/capabilities/greeter/"))

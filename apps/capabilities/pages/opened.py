@@ -30,6 +30,7 @@ from apps.capabilities.pages.run_form import RunForm
 from apps.capabilities.runs.execution import RunOrigin, capability_execute, executions_interrupt
 from apps.core.errors import IzzyError, NotFound
 from apps.core.health import checks, recent_result
+from apps.core.text import revealed
 
 P = ParamSpec("P")
 View = Callable[Concatenate[SignedInRequest, P], HttpResponse]
@@ -175,7 +176,7 @@ def files(request: SignedInRequest, capability: str) -> HttpResponse:
         {
             "name": name,
             "text": contents[name],
-            "html": coloured(name, contents[name]),
+            "html": coloured(name, revealed(contents[name])),
             "hint": FILE_HINTS[name],
             "key": name.replace(".", "-"),
         }
@@ -271,7 +272,7 @@ def _compared(rows: list[CapabilityVersion], version: CapabilityVersion) -> list
 def _lines(old: str, new: str) -> list[dict[str, str]]:
     kinds = {"+": "add", "-": "del", "@": "place"}
     diff = difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=3)
-    lines = [{"kind": kinds.get(line[:1], "same"), "text": line} for line in list(diff)[2:]]
+    lines = [{"kind": kinds.get(line[:1], "same"), "text": revealed(line)} for line in list(diff)[2:]]
     if len(lines) > MAX_DIFF_LINES:
         lines = [
             *lines[:MAX_DIFF_LINES],
