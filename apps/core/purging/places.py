@@ -160,7 +160,7 @@ PLACES = (
         """
         memory.import name report error
         memory.memory proposed_fields
-        agent.toolcall permission
+        agent.toolcall permission reach
         gateway.clientsession prompts shown
         gateway.waitingcall input reason
         gateway.proxyturn block shown
@@ -177,7 +177,7 @@ PLACES = (
         accounts.apitoken name
         accounts.preferences put_away tool_approval toolsets
         accounts.secret name
-        agent.toolcall name reach
+        agent.toolcall name
         agent.toolgrant reach
         builder.build name
         chat.conversation channel
