@@ -215,7 +215,7 @@ def conversation_delete(context: ToolContext, arguments: Delete) -> dict[str, An
     if conversation.id == context.conversation_id:
         raise Conflict("That is the conversation you are in; the user can delete it from the list.")
     delete(user_id=context.user_id, conversation_id=conversation.id)
-    return {"deleted": str(conversation.id), "title": str(conversation)}
+    return {"deleted": str(conversation.id)}  # its title others may have written
 
 
 def _found(user_id: UUID, conversation_id: str) -> Conversation:

@@ -62,6 +62,14 @@ async def test_a_list_with_a_title_from_elsewhere_taints_where_others_spoke(alic
     assert marked == {"mine": False, "theirs": True}
 
 
+async def test_to_delete_a_conversation_brings_in_no_title_that_others_wrote(alice: User) -> None:
+    messages = [{"role": "user", "content": QUOTE}]
+    await in_db(lambda: messages_ingest(user_id=alice.pk, session="evil.example", messages=messages))
+    place = await in_db(lambda: Conversation.objects.for_user(alice).get())
+    done = await Tools(user_id=alice.pk).output("conversation_delete", conversation_id=str(place.pk))
+    assert done.data == {"deleted": str(place.pk)}
+
+
 def test_context_for_other_programs_says_which_messages_others_may_speak_in(alice: User) -> None:
     said = {"mine": "The bank at the corner closes at noon.", "theirs": QUOTE}
     for session, text in said.items():
