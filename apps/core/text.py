@@ -82,7 +82,7 @@ _HIDDEN = re.compile(
     "\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]+"
 )
 _JOINS = re.compile("(?<=[^\x00-\x7f]|[0-9#*])(?:[\ufe0e\ufe0f]?\u200d?|\u200c)")
-"""What belongs to an emoji, or into a word of Persian."""
+"""Those that belong to an emoji, or into a word of Persian."""
 
 
 def revealed(text: str) -> str:

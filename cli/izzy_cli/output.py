@@ -1,6 +1,7 @@
 """Output for people and programs: tables on a terminal, lines with tabs in a pipe, JSON as the server sent it."""
 
 import contextlib
+import json
 import os
 import re
 import shutil
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_UNSEEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff]"
+)
+"""Characters that count as printable and do not show."""
 ID_CHARS = 36
 ROOM_FOR_IDS = 50
 """On a narrower terminal ids go on in the next line."""
@@ -58,6 +63,18 @@ def plain(text: object, *, one_line: bool = False) -> str:
     """The text without what would steer a terminal: others may have written it."""
     clean = _CONTROL.sub("\ufffd", str(text).replace("\r\n", "\n"))
     return _SPACE.sub(" ", clean).strip() if one_line else clean
+
+
+def exact(value: object) -> str:
+    """JSON in which every character shows, since somebody says yes to it: one that would not is escaped."""
+    text = json.dumps(value, ensure_ascii=False, indent=2)
+    shown = (
+        sign
+        if sign == "\n" or (sign.isprintable() and not _UNSEEN.match(sign))
+        else json.dumps(sign)[1:-1]
+        for sign in text
+    )
+    return "".join(shown)
 
 
 def styled(text: str, style: str, stream: TextIO | None = None) -> str:

@@ -11,7 +11,7 @@ import click
 
 from izzy_cli.client import Client
 from izzy_cli.errors import ConnectionLost, Exit, Problem
-from izzy_cli.output import cut, is_terminal, note, plain, say, somebody_is_there, styled, width
+from izzy_cli.output import cut, exact, is_terminal, note, plain, say, somebody_is_there, styled, width
 
 Event = dict[str, Any]
 
@@ -189,7 +189,7 @@ def _asked(question: Mapping[str, Any]) -> str:
 def _allowed(approval: Mapping[str, Any]) -> str:
     """The person's decision about a call, among those that the server takes for it."""
     note(f"Izzy wants to run {plain(approval['name'])} with")
-    note(plain(json.dumps(approval["input"], ensure_ascii=False, indent=2)))
+    note(exact(approval["input"]))
     if approval.get("reason"):
         note(plain(approval["reason"]))
     for name in ("permission", "reach"):

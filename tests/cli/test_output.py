@@ -1,5 +1,6 @@
 """Output for people: tables that fit, colours only where they are wanted, nothing that steers a terminal."""
 
+import json
 import os
 import re
 import subprocess
@@ -7,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from izzy_cli.output import exact
 from tests.cli.izzy import Izzy
 
 LONG = (
@@ -105,3 +107,9 @@ def test_a_search_imports_no_more_than_it_needs(izzy: Izzy, note: str) -> None:
     command = [izzy.command, "-c", program]
     done = subprocess.run(command, capture_output=True, text=True, env=izzy.variables(), check=False)
     assert done.stdout.splitlines()[-1] == "0 []", done.stderr
+
+
+def test_what_does_not_show_in_what_one_says_yes_to_is_escaped() -> None:
+    given = {"city": "Z\u00fcrich\U000e0041\u202e\ufe01"}
+    assert exact(given) == '{\n  "city": "Z\u00fcrich\\udb40\\udc41\\u202e\\ufe01"\n}'
+    assert json.loads(exact(given)) == given

@@ -224,7 +224,7 @@ class ToolExecutor:
     def reach(
         self, tool: Tool, arguments: dict[str, Any], place: tuple[int, int] = (0, 0)
     ) -> dict[str, Any]:
-        """What a yes to this call lets it reach, as things stand; {} for nothing. Synchronous."""
+        """All that a yes to this call lets it reach, as things stand; {} for nothing. Synchronous."""
         reach = tool.reach(self._query(arguments, place)) if tool.reach else None
         return reach.to_json() if reach else {}
 
