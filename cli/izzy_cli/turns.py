@@ -2,7 +2,6 @@
 
 import json
 import sys
-import time
 from collections.abc import Mapping
 from typing import Any
 from uuid import uuid4
@@ -12,11 +11,11 @@ import click
 from izzy_cli.client import Client
 from izzy_cli.errors import ConnectionLost, Exit, Problem
 from izzy_cli.output import cut, exact, is_terminal, note, plain, say, somebody_is_there, styled, width
+from izzy_cli.patience import Patience
 
 Event = dict[str, Any]
 
 LAST = frozenset({"response", "turn_stopped", "error"})
-RECONNECTIONS = 3
 DECISIONS = {"y": "allow", "n": "decline", "c": "conversation", "a": "always"}
 
 
@@ -88,6 +87,7 @@ class Talk:
         self.client, self.printer = client, printer
         self.conversation = conversation
         self.use_memory = use_memory
+        self._said: dict[str, Any] | None = None
 
     def say(self, message: str) -> None:
         """Send a message and follow its turn to its end.
@@ -99,6 +99,7 @@ class Talk:
             body["conversation"] = self.conversation
         elif not self.use_memory:
             body["use_memory"] = False
+        self._said = body
         self._until_done(self._follow("chat/", body))
 
     def answer(self, text: str, call: str | None = None) -> None:
@@ -133,33 +134,54 @@ class Talk:
                 ) from None
 
     def _follow(self, path: str, body: dict[str, Any]) -> Event:
-        """The event that ends the stream. A connection that breaks is taken up where it broke."""
-        seen, lost = 0, 0
-        while True:
+        """The event that ends the stream. Where the connection breaks, it is taken up again where it broke."""
+        patience, seen = Patience(self._away), 0
+        try:
+            while True:
+                try:
+                    with self.client.events("POST", path, body) as events:
+                        patience.answered()
+                        for answer in events:
+                            event: Event = answer.value
+                            self.conversation = event.get("conversation") or self.conversation
+                            if event["type"] in LAST:
+                                return self._ended(event)
+                            if event.get("seq", 0) > seen:
+                                seen = event["seq"]
+                                patience.came()
+                                self.printer.show(event)
+                    raise ConnectionLost("The answer ended before its end.")
+                except Problem as problem:
+                    path, body = self._again(path, body, problem, patience)
+        except KeyboardInterrupt:
+            self.printer.end_line()
             try:
-                with self.client.events("POST", path, body) as events:
-                    for answer in events:
-                        event: Event = answer.value
-                        self.conversation = event.get("conversation") or self.conversation
-                        if event["type"] in LAST:
-                            return self._ended(event)
-                        if event.get("seq", 0) > seen:
-                            seen, lost = event["seq"], 0
-                            self.printer.show(event)
-                raise ConnectionLost("The answer ended before its end.")
-            except ConnectionLost as problem:
-                lost += 1
-                if path != "chat/" or lost > RECONNECTIONS:
-                    self.printer.end_line()
-                    more = f" The turn goes on without you; see: izzy chat -c {self.conversation}"
-                    raise Problem(
-                        problem.message + (more if self.conversation else ""), problem.exit_code
-                    ) from None
-                time.sleep(lost)  # the message has a client_id, so that it is not said twice
-            except KeyboardInterrupt:
-                self.printer.end_line()
                 self._stop(path, body)
-                raise Problem("Stopped.", Exit.INTERRUPTED) from None
+            except Problem as problem:
+                raise Problem(f"Not stopped: {problem.message}", Exit.INTERRUPTED) from None
+            raise Problem("Stopped.", Exit.INTERRUPTED) from None
+
+    def _again(
+        self, path: str, body: dict[str, Any], problem: Problem, patience: Patience
+    ) -> tuple[str, dict[str, Any]]:
+        """What to ask for after a connection broke: the message once more, which has a client_id so that it is not said twice."""
+        try:
+            if path != "chat/" and not (self._said and isinstance(problem, ConnectionLost)):
+                raise problem
+            patience.wait(problem)
+        except Problem:
+            self.printer.end_line()
+            begun = patience.waited or isinstance(problem, ConnectionLost)
+            if begun and problem.exit_code == Exit.UNREACHABLE and self.conversation:
+                problem.message += (
+                    f" The turn goes on without you; see: izzy chat -c {self.conversation}"
+                )
+            raise
+        return "chat/", self._said or body
+
+    def _away(self, text: str) -> None:
+        self.printer.end_line()
+        self.printer.aside(text)
 
     def _ended(self, event: Event) -> Event:
         self.printer.show(event)

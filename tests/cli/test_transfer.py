@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from izzy_cli import patience
 from izzy_cli.client import Answer
 from izzy_cli.commands import transfer
 from izzy_cli.errors import Exit, Problem
@@ -160,8 +161,8 @@ def test_an_import_is_followed_past_a_server_that_starts_anew(monkeypatch: pytes
     client: Any = Restarting(3)
     ended = transfer.follow_import(client, row("running"), "notes", quiet=True)
     assert ended.value["state"] == "done"
-    monkeypatch.setattr(transfer, "RESTART_SECONDS", -1)
-    client = Restarting(1)
+    monkeypatch.setattr(patience, "RESTART_SECONDS", -1)
+    client = Restarting(2)
     with pytest.raises(Problem, match="does not answer") as raised:
         transfer.follow_import(client, row("running"), "notes", quiet=True)
     assert "goes on without you" in raised.value.message

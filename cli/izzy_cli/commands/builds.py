@@ -20,9 +20,10 @@ from izzy_cli.output import (
     somebody_is_there,
     styled,
 )
+from izzy_cli.patience import Patience
 
-STATES = ("queued", "running", "done", "failed", "cancelled")
-RECONNECTIONS = 5
+OPEN = ("queued", "running")
+STATES = (*OPEN, "done", "failed", "cancelled")
 COLUMNS = [
     Column("Capability", lambda row: row["name"], under=lambda row: row["id"]),
     Column("State", lambda row: row["state"], narrow=True),
@@ -83,28 +84,36 @@ def show(build_id: str, as_json: bool) -> None:
 def follow(build_id: str, as_json: bool) -> None:
     """Show a build's messages as they come, until it has ended.
 
-    On a terminal what the builder asks is answered at once. --json prints a message a line.
+    On a terminal what the builder asks is answered at once. --json prints a message a line. A server that starts anew
+    meanwhile is waited for, up to a minute.
     """
     client, path = connect(), f"builds/{id_of(build_id)}/"
-    seen, lost = 0, 0
+    patience, seen = Patience(note), 0
     while True:
         try:
             headers = {"Last-Event-ID": str(seen)}
             with client.events("GET", f"{path}events/", headers=headers) as messages:
+                patience.answered()
                 for event in messages:
                     message = event.value
                     if message.get("type") == "error" and "number" not in message:
                         raise Problem(str(message.get("message")), Exit.SIGNED_OUT)
-                    seen, lost = message["number"], 0
+                    seen = message["number"]
+                    patience.came()
                     if as_json:
                         say_json(event.content)
                     _followed(client, path, message, as_json=as_json)
-            break
-        except ConnectionLost:
-            lost += 1
-            if lost > RECONNECTIONS:
+            build = client.get(path, {"transcript": "false"}).value
+            if build["state"] not in OPEN:
+                break
+            raise ConnectionLost("The messages of the build ended before it did.")
+        except Problem as problem:
+            try:
+                patience.wait(problem)
+            except Problem as end:
+                if seen and end.exit_code == Exit.UNREACHABLE:
+                    end.message += f" See later: izzy builds follow {build_id}"
                 raise
-    build = client.get(path, {"transcript": "false"}).value
     if not as_json:
         say(f"{plain(build['name'])}: {build['state']}")
     if build["state"] != "done":

@@ -3,6 +3,7 @@
 import sys
 from contextlib import suppress
 from typing import Any
+from uuid import uuid4
 
 import click
 
@@ -10,6 +11,7 @@ from izzy_cli.client import LONG_SECONDS, Client, connect
 from izzy_cli.errors import Exit, Problem, missing
 from izzy_cli.options import id_of, json_option, page_options, text_of
 from izzy_cli.output import Column, is_terminal, moment, note, plain, say, say_json, show_page, styled
+from izzy_cli.patience import Patience
 from izzy_cli.turns import Printer, Talk, waiting_line
 
 HELP = "A line is a message. Ctrl-C stops an answer, /new begins a conversation, /quit or Ctrl-D ends."
@@ -96,12 +98,20 @@ def _as_json(
     elif approve is not None:
         body["decision"] = approve
     else:
-        path, body = "chat/", {"message": text_of(message, "what to say")}
+        path, body = "chat/", {"message": text_of(message, "what to say"), "client_id": uuid4().hex}
         if conversation:
             body["conversation"] = conversation
         elif not use_memory:
             body["use_memory"] = False
-    result = client.post(path, body, seconds=LONG_SECONDS)
+    patience = Patience(note)
+    while True:
+        try:
+            result = client.post(path, body, seconds=LONG_SECONDS)
+            break
+        except Problem as problem:
+            if "client_id" not in body:  # it is not known whether the server took it
+                raise
+            patience.wait(problem)
     say_json(result.content)
     turn = result.value
     question, approval = turn["pending_question"], turn["pending_approval"]

@@ -25,12 +25,11 @@ from izzy_cli.output import (
     show_rows,
     styled,
 )
+from izzy_cli.patience import Patience
 
 OPEN = ("waiting", "running")
 POLL_SECONDS = (0.2, 2.0)
 """How often a running import is looked at: at first, and after a while."""
-RESTART_SECONDS = 60
-"""How long a server that does not answer may take to start anew: an import goes on where it was."""
 SHOWN_PLACES = 5
 STDIN = Path("-")
 
@@ -167,7 +166,7 @@ def follow_import(client: Client, answer: Answer, name: str, *, quiet: bool) -> 
     """The import when it has ended. Ctrl-C ends the waiting, not the import."""
     path = f"import/{id_of(answer.value['id'])}/"
     wait, longest = POLL_SECONDS
-    heard = time.monotonic()
+    patience = Patience(note, heard=True)
     try:
         with _progress(name, quiet=quiet) as show:
             while answer.value["state"] in OPEN:
@@ -175,11 +174,10 @@ def follow_import(client: Client, answer: Answer, name: str, *, quiet: bool) -> 
                 time.sleep(wait)
                 wait = min(wait * 1.3, longest)
                 try:
-                    answer, heard = client.get(path), time.monotonic()
+                    answer = client.get(path)
+                    patience.came()
                 except Problem as problem:
-                    passed = time.monotonic() - heard
-                    if problem.exit_code != Exit.UNREACHABLE or passed > RESTART_SECONDS:
-                        raise
+                    patience.wait(problem)
     except KeyboardInterrupt:
         message = f"The import goes on without you; see: izzy imports {answer.value['id']}"
         raise Problem(message, Exit.INTERRUPTED) from None
