@@ -7,6 +7,9 @@ import select
 import sys
 from typing import Any
 
+ALONE = {"restore", "move_database"}
+"""These look themselves that nothing else runs with the data directory; each other command counts as such for its life."""
+
 
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "izzysite.settings")
@@ -22,7 +25,10 @@ def main() -> None:
 
         def fetch_command(self, subcommand: str) -> Any:
             gc.enable()
-            return super().fetch_command(subcommand)
+            command = super().fetch_command(subcommand)
+            if subcommand not in ALONE:
+                hold_data_directory()
+            return command
 
     try:
         gc.disable()
@@ -46,6 +52,22 @@ def main() -> None:
         if trouble is None or "--traceback" in sys.argv:
             raise
         sys.exit(f"{trouble.message} {trouble.hint}\n(The database says: {error})")
+
+
+def hold_data_directory() -> None:
+    """Nothing is put in place of what lies there while this process lives: what it writes would be lost."""
+    from pathlib import Path
+
+    from django.conf import settings
+    from django.core.management import CommandError
+
+    from apps.core.jobs.running import data_directory_hold
+
+    try:
+        data_directory_hold(Path(settings.IZZY_DATA_DIR))
+    except CommandError as error:
+        print(error, file=sys.stderr)
+        sys.exit(2)
 
 
 def output_is_cut() -> bool:

@@ -1,6 +1,7 @@
 """The ASGI application: the Messages proxy, static files and the limit on bodies in front, then Django and the websockets."""
 
 import os
+from pathlib import Path
 from typing import Any, cast
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "izzysite.settings")
@@ -12,6 +13,7 @@ django.setup(set_prefix=False)
 from channels.auth import AuthMiddlewareStack  # noqa: E402
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 from channels.security.websocket import WebsocketDenier  # noqa: E402
+from django.conf import settings  # noqa: E402
 from django.urls import re_path  # noqa: E402
 
 from apps.accounts.access import OriginOrToken  # noqa: E402
@@ -21,11 +23,14 @@ from apps.chat.turns.scheduler import WithRunner  # noqa: E402
 from apps.core.http.clients import peer_ip  # noqa: E402
 from apps.core.http.edge import MESSAGES_PREFIX, body_limit  # noqa: E402
 from apps.core.http.observed import Observed  # noqa: E402
+from apps.core.jobs.running import data_directory_hold  # noqa: E402
 from apps.gateway.mcp.http import PATH as MCP_PATH  # noqa: E402
 from apps.gateway.mcp.http import WithMCP  # noqa: E402
 from apps.gateway.proxy.app import MessagesProxy  # noqa: E402
 from izzysite.asgi_parts import BodyLimit, DjangoHandler, HeadWithoutBody, HttpsAlone, Lifespan  # noqa: E402
 from izzysite.static_files import StaticFiles  # noqa: E402
+
+data_directory_hold(Path(settings.IZZY_DATA_DIR))  # under whichever server
 
 websocket_router = URLRouter(
     [*websocket_urlpatterns, re_path("", cast("Any", WebsocketDenier.as_asgi()))]

@@ -20,7 +20,6 @@ from apps.core.http.edge import BACKLOG
 from apps.core.http.sharing import bound, can_share, listen_arguments
 from apps.core.http.siblings import join
 from apps.core.jobs.parent_watch import BEAT_SECONDS, heartbeat, wait_at_gate, watch_parent
-from apps.core.jobs.running import data_directory_hold
 from apps.core.keys import refuse_other_keys
 from apps.core.registries import drains, warmups
 
@@ -39,7 +38,6 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         watch_parent()
-        data_directory_hold(Path(settings.IZZY_DATA_DIR))
         # Here and not above: importing daphne installs its event loop, which no other command wants.
         from daphne.endpoints import build_endpoint_description_strings
 

@@ -1,14 +1,11 @@
 """`manage.py worker`: the background worker alone, as `serve` starts it."""
 
-from pathlib import Path
 from typing import Any
 
-from django.conf import settings
 from django.core.management.base import BaseCommand
 
 from apps.core.db.writing import refuse_unlocked
 from apps.core.jobs.parent_watch import wait_at_gate, watch_parent
-from apps.core.jobs.running import data_directory_hold
 from apps.core.jobs.worker import run_worker, stand_back
 from apps.core.keys import refuse_other_keys
 
@@ -19,7 +16,6 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         watch_parent()
-        data_directory_hold(Path(settings.IZZY_DATA_DIR))
         wait_at_gate()
         refuse_other_keys()
         refuse_unlocked()

@@ -14,6 +14,7 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 from pytest_django import Settings
 
+import manage
 from apps.accounts.models import User
 from apps.chat.models import Conversation
 from apps.core.backups import BackupFailed
@@ -197,21 +198,44 @@ def test_nothing_is_put_in_place_of_an_izzy_that_runs(
     restore(backup)
 
 
-@pytest.mark.parametrize("command", ["mcp", "import_memories"])
-def test_nor_of_one_that_a_command_writes_to(
-    alice: User, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+COMMANDS = [
+    "backup",
+    "changepassword",
+    "check_integrity",
+    "extract",
+    "import_memories",
+    "mcp",
+    "reindex",
+    "retest",
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_no_command_begins_while_a_backup_is_put_there(
+    data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
-    """Its notes from then on would lie in the database that was put aside."""
+    """What it writes would lie in the database that was put aside."""
+    monkeypatch.setattr("sys.argv", ["manage.py", command])
+    with data_directory_alone(data), pytest.raises(SystemExit) as end:
+        manage.main()
+    assert end.value.code == 2
+    assert "A backup is just being put" in capsys.readouterr().err
 
-    async def serve(caller: object) -> None:
-        pass
 
-    monkeypatch.setattr("apps.gateway.management.commands.mcp.serve", serve)
-    (tmp_path / "list.txt").write_text("Likes tea")
-    files = {"import_memories": [str(tmp_path / "list.txt")]}
-    call_command(command, *files.get(command, []), "--user", alice.username)
-    with pytest.raises(Running), data_directory_alone(data):
-        pass
+def test_nothing_is_put_in_place_of_what_a_command_writes_to(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held: list[bool] = []
+
+    def look(self: object, *args: object, **options: object) -> None:
+        with pytest.raises(Running), data_directory_alone(data):
+            pass
+        held.append(True)
+
+    monkeypatch.setattr("apps.memory.management.commands.extract.Command.handle", look)
+    monkeypatch.setattr("sys.argv", ["manage.py", "extract", "--skip-checks"])
+    manage.main()
+    assert held == [True]
 
 
 def test_a_database_that_a_process_writes_to_is_not_moved(data: Path) -> None:

@@ -175,6 +175,20 @@ def test_the_commands_take_out_and_bring_in(full: User, bob: User, tmp_path: Pat
     json.loads(file.read_bytes().splitlines()[0])
 
 
+def test_the_command_fails_where_something_was_wrong_and_takes_the_rest(
+    bob: User, tmp_path: Path
+) -> None:
+    file, said = tmp_path / "izzy.jsonl", io.StringIO()
+    file.write_bytes(as_file([MANIFEST, record("One")]) + b"no JSON\n" + as_file([END]))
+    with pytest.raises(CommandError, match="1 of its records was wrong"):
+        call_command("import_memories", str(file), user="bob", stdout=said)
+    assert "line 3" in said.getvalue()
+    assert contents(bob) == {"One"}
+    file.write_bytes(as_file([MANIFEST, record("One")]))
+    with pytest.raises(CommandError, match="end is missing"):
+        call_command("import_memories", str(file), user="bob", stdout=said)
+
+
 @pytest.mark.parametrize("asked", ["format=wrong", "conversation=wrong", "conversation={}"])
 def test_the_page_has_no_such_file(
     asked: str, full: User, bob: User, sign_in: Callable[[User], Client]

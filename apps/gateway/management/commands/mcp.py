@@ -3,14 +3,12 @@
 import asyncio
 import os
 import signal
-from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from apps.accounts.models import User
-from apps.core.jobs.running import data_directory_hold
 from apps.gateway.mcp.callers import STDIO, Caller
 
 
@@ -33,7 +31,6 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        data_directory_hold(Path(settings.IZZY_DATA_DIR))
         user = User.objects.filter(username=options["user"], is_active=True).first()
         if user is None:
             raise CommandError(f"There is no user {options['user']}.")
