@@ -2,6 +2,7 @@
 """Izzy's command line: every administrative task starts here."""
 
 import gc
+import io
 import os
 import select
 import sys
@@ -13,6 +14,11 @@ ALONE = {"restore", "move_database"}
 
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "izzysite.settings")
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(
+            stream, io.TextIOWrapper
+        ):  # a sign that the locale does not know must not end a command
+            stream.reconfigure(errors="replace")
     try:
         from django.core.exceptions import ImproperlyConfigured
         from django.core.management import ManagementUtility

@@ -2,6 +2,7 @@
 
 import base64
 import os
+import re
 import secrets
 import socket
 from collections.abc import Callable, Mapping
@@ -69,7 +70,13 @@ def env_bool(name: str, default: bool) -> bool:
     raise ImproperlyConfigured(f"{name} must be on or off, not {value!r}")
 
 
-def env_number(name: str, default: N, *, minimum: float = 0) -> N:
+MAX_NUMBER = 10**12
+"""More is a slip, and more than all that counts with it takes."""
+MAX_DAYS = 36_500
+MAX_SECONDS = 10**7
+
+
+def env_number(name: str, default: N, *, minimum: float = 0, maximum: int = MAX_NUMBER) -> N:
     """A number of the default's kind."""
     text = env_str(name)
     try:
@@ -78,6 +85,8 @@ def env_number(name: str, default: N, *, minimum: float = 0) -> N:
         raise ImproperlyConfigured(f"{name} must be a number, not {text!r}") from error
     if not value >= minimum:
         raise ImproperlyConfigured(f"{name} must be at least {minimum}, not {text!r}")
+    if value > maximum:
+        raise ImproperlyConfigured(f"{name} must be at most {maximum:,}, not {text!r}")
     return value
 
 
@@ -91,6 +100,18 @@ def env_choice(name: str, default: str, choices: tuple[str, ...]) -> str:
 def env_list(name: str, default: str = "") -> list[str]:
     """Comma-separated values."""
     return [part.strip() for part in env_str(name, default).split(",") if part.strip()]
+
+
+HOST_NAME = re.compile(r"\*|\.?\w[\w.-]*|\[[\da-fA-F:.]+\]")
+
+
+def env_hosts(name: str) -> list[str]:
+    """Names of hosts, with commas between them, as the browser says them without a port; `.example.org` is all below it."""
+    hosts = env_list(name)
+    if not all(map(HOST_NAME.fullmatch, hosts)):
+        example = "izzy.example.org or [fd00::1], without https:// and port"
+        raise ImproperlyConfigured(f"{name} must hold names of hosts such as {example}")
+    return hosts
 
 
 def _address(name: str, text: str, example: str, fits: Callable[[SplitResult], object]) -> str:
@@ -112,7 +133,10 @@ def env_url(name: str, default: str = "") -> str:
         "https://api.example.org or http://127.0.0.1:11434",
     )
     return _address(
-        name, text, example, lambda parts: parts.scheme in {"http", "https"} and parts.hostname
+        name,
+        text,
+        example,
+        lambda parts: parts.scheme in {"http", "https"} and re.fullmatch(r"\S+", parts.hostname or ""),
     )
 
 
@@ -321,7 +345,8 @@ def public_host(url: str) -> str:
         beyond = parts.path or parts.query or parts.fragment or "@" in parts.netloc or parts.port == 0
     except ValueError:
         beyond, parts = "malformed", urlsplit("")
-    if beyond or parts.scheme not in {"http", "https"} or not parts.hostname:
+    named = re.fullmatch(r"\S+", parts.hostname or "")
+    if beyond or parts.scheme not in {"http", "https"} or not (parts.hostname and named):
         raise ImproperlyConfigured("IZZY_PUBLIC_URL must look like https://izzy.example.org")
     return _bracketed(parts.hostname)
 

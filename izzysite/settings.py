@@ -7,11 +7,14 @@ from pathlib import Path
 from apps.core.logs import level_number, logging_settings
 from izzysite.env import (
     BASE_DIR,
+    MAX_DAYS,
+    MAX_SECONDS,
     allowed_hosts,
     env_bool,
     env_choice,
     env_database,
     env_files,
+    env_hosts,
     env_list,
     env_number,
     env_password,
@@ -33,14 +36,14 @@ load_env_file()
 DEBUG = env_bool("IZZY_DEBUG", False)
 IZZY_DATA_DIR: Path = env_path("IZZY_DATA_DIR", "data")
 IZZY_HOST = env_str("IZZY_HOST", "127.0.0.1")
-IZZY_PORT = env_number("IZZY_PORT", 8000, minimum=1)
+IZZY_PORT = env_number("IZZY_PORT", 8000, minimum=1, maximum=65_535)
 IZZY_PUBLIC_URL = env_str("IZZY_PUBLIC_URL").rstrip("/")
 IZZY_BEHIND_PROXY = env_bool("IZZY_BEHIND_PROXY", False)
 IZZY_THROTTLE = env_bool("IZZY_THROTTLE", True)
 IZZY_PRIVATE_HOSTS = env_list("IZZY_PRIVATE_HOSTS")
 IZZY_DB_THREADS = env_number("IZZY_DB_THREADS", 8, minimum=1)
 IZZY_WEB_PROCESSES = env_number("IZZY_WEB_PROCESSES", 1, minimum=1)
-IZZY_DRAIN_SECONDS = env_number("IZZY_DRAIN_SECONDS", 5, minimum=0)
+IZZY_DRAIN_SECONDS = env_number("IZZY_DRAIN_SECONDS", 5, minimum=0, maximum=MAX_SECONDS)
 IZZY_UPLOAD_LIMIT = env_number("IZZY_UPLOAD_LIMIT", 5_000_000, minimum=10_000)
 IZZY_IMPORT_LIMIT = env_number("IZZY_IMPORT_LIMIT", 200_000_000, minimum=10_000)
 IZZY_ATTACHMENT_LIMIT = env_number("IZZY_ATTACHMENT_LIMIT", 10_000_000, minimum=1_000)
@@ -50,7 +53,7 @@ SECRET_KEY = env_secret(
 )
 IZZY_SECRETS_KEY = env_secret("IZZY_SECRETS_KEY", IZZY_DATA_DIR / "secrets_key", fernet_key)
 TLS = IZZY_PUBLIC_URL.startswith("https://")
-ALLOWED_HOSTS = allowed_hosts(IZZY_HOST, IZZY_PUBLIC_URL, env_list("IZZY_ALLOWED_HOSTS"))
+ALLOWED_HOSTS = allowed_hosts(IZZY_HOST, IZZY_PUBLIC_URL, env_hosts("IZZY_ALLOWED_HOSTS"))
 CSRF_TRUSTED_ORIGINS = [IZZY_PUBLIC_URL] if IZZY_PUBLIC_URL else []
 
 # --- Apps ------------------------------------------------------------------------------------------------------
@@ -352,10 +355,10 @@ IZZY_MODEL_PRICES = env_prices(
 )
 IZZY_EMBEDDER = env_str("IZZY_EMBEDDER", "static")
 IZZY_CAPABILITY_LIMIT = env_number("IZZY_CAPABILITY_LIMIT", 2_000, minimum=1)
-IZZY_EXECUTION_DAYS = env_number("IZZY_EXECUTION_DAYS", 30, minimum=1)
-IZZY_ARCHIVE_DAYS = env_number("IZZY_ARCHIVE_DAYS", 90, minimum=1)
+IZZY_EXECUTION_DAYS = env_number("IZZY_EXECUTION_DAYS", 30, minimum=1, maximum=MAX_DAYS)
+IZZY_ARCHIVE_DAYS = env_number("IZZY_ARCHIVE_DAYS", 90, minimum=1, maximum=MAX_DAYS)
 IZZY_CAPTURE_TOKENS = env_number("IZZY_CAPTURE_TOKENS", 200_000, minimum=1000)
-IZZY_CAPTURE_WAIT = env_number("IZZY_CAPTURE_WAIT", 45, minimum=0)
+IZZY_CAPTURE_WAIT = env_number("IZZY_CAPTURE_WAIT", 45, minimum=0, maximum=MAX_SECONDS)
 IZZY_PURGE_VACUUM_MB = env_number("IZZY_PURGE_VACUUM_MB", 50, minimum=0)
 IZZY_INDEX_MEMORY_MB = env_number("IZZY_INDEX_MEMORY_MB", 1024, minimum=16)
 # Those that differ from `apps.search.ranking.signals.WEIGHTS`.
@@ -366,7 +369,7 @@ IZZY_WEB_SEARCH = env_choice("IZZY_WEB_SEARCH", "auto", ("auto", "anthropic", "s
 SEARXNG_URL = env_url("SEARXNG_URL")
 BRAVE_API_KEY = env_str("BRAVE_API_KEY")
 IZZY_VISION_MODELS = env_list("IZZY_VISION_MODELS", "claude")
-IZZY_MODEL_TIMEOUT = env_number("IZZY_MODEL_TIMEOUT", 600.0, minimum=1.0)
+IZZY_MODEL_TIMEOUT = env_number("IZZY_MODEL_TIMEOUT", 600.0, minimum=1.0, maximum=MAX_SECONDS)
 IZZY_ANSWER_CHARS = env_number("IZZY_ANSWER_CHARS", 500_000, minimum=1_000)
 
 # --- Capabilities ----------------------------------------------------------------------------------------------
@@ -374,9 +377,9 @@ IZZY_ANSWER_CHARS = env_number("IZZY_ANSWER_CHARS", 500_000, minimum=1_000)
 IZZY_SANDBOX = env_choice("IZZY_SANDBOX", "auto", ("auto", "e2b", "bubblewrap", "none"))
 IZZY_SANDBOXES = env_number("IZZY_SANDBOXES", 0)
 IZZY_SANDBOX_DIR = env_str("IZZY_SANDBOX_DIR")
-IZZY_SANDBOX_UID = env_number("IZZY_SANDBOX_UID", 64123, minimum=1)
+IZZY_SANDBOX_UID = env_number("IZZY_SANDBOX_UID", 64123, minimum=1, maximum=2**32 - 2)
 IZZY_LAYER_MB = env_number("IZZY_LAYER_MB", 1000, minimum=10)
-IZZY_LAYER_DAYS = env_number("IZZY_LAYER_DAYS", 30, minimum=1)
+IZZY_LAYER_DAYS = env_number("IZZY_LAYER_DAYS", 30, minimum=1, maximum=MAX_DAYS)
 IZZY_PACKAGE_HOSTS = env_list("IZZY_PACKAGE_HOSTS")
 E2B_API_KEY = env_str("E2B_API_KEY")
 
@@ -386,6 +389,8 @@ IZZY_BUILDS = env_number("IZZY_BUILDS", 10, minimum=1)
 IZZY_BUILDS_PER_USER = env_number("IZZY_BUILDS_PER_USER", 3, minimum=1)
 IZZY_BUILDS_PER_DAY = env_number("IZZY_BUILDS_PER_DAY", 50, minimum=1)
 IZZY_BUILD_TOKENS = env_number("IZZY_BUILD_TOKENS", 600_000, minimum=1)
-IZZY_BUILD_SECONDS = env_number("IZZY_BUILD_SECONDS", 600.0, minimum=1.0)
-IZZY_BUILD_TRANSCRIPT_DAYS = env_number("IZZY_BUILD_TRANSCRIPT_DAYS", 90, minimum=1)
-IZZY_BUILD_ANSWER_SECONDS = env_number("IZZY_BUILD_ANSWER_SECONDS", 60.0, minimum=0.0)
+IZZY_BUILD_SECONDS = env_number("IZZY_BUILD_SECONDS", 600.0, minimum=1.0, maximum=MAX_SECONDS)
+IZZY_BUILD_TRANSCRIPT_DAYS = env_number("IZZY_BUILD_TRANSCRIPT_DAYS", 90, minimum=1, maximum=MAX_DAYS)
+IZZY_BUILD_ANSWER_SECONDS = env_number(
+    "IZZY_BUILD_ANSWER_SECONDS", 60.0, minimum=0.0, maximum=MAX_SECONDS
+)

@@ -35,6 +35,10 @@ def test_what_does_not_fit_names_the_variable(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("IZZY_X", "3")
     with pytest.raises(ImproperlyConfigured, match="at least 5"):
         env.env_number("IZZY_X", 10, minimum=5)
+    for many in ("1e400", "inf", "7"):
+        monkeypatch.setenv("IZZY_X", many)
+        with pytest.raises(ImproperlyConfigured, match="at most 6"):
+            env.env_number("IZZY_X", 1.0, maximum=6)
     monkeypatch.setenv("IZZY_X", "nan")
     with pytest.raises(ImproperlyConfigured, match="IZZY_X"):
         env.env_number("IZZY_X", 1.0)
@@ -75,6 +79,32 @@ def test_prices_that_are_none_are_told_at_the_start(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("IZZY_X", text)
     with pytest.raises(ImproperlyConfigured, match="IZZY_X must be JSON such as"):
         env.env_prices("IZZY_X", TABLE)
+
+
+def test_hosts_are_names_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("IZZY_X", "izzy.example.org, .home, *, [fd00::1], nas_2")
+    assert env.env_hosts("IZZY_X") == ["izzy.example.org", ".home", "*", "[fd00::1]", "nas_2"]
+    for wrong in ("https://izzy.example.org", "izzy.example.org:8443", "a b", "izzy.example.org/"):
+        monkeypatch.setenv("IZZY_X", f"ok,{wrong}")
+        with pytest.raises(ImproperlyConfigured, match="without https://"):
+            env.env_hosts("IZZY_X")
+
+
+def test_a_time_that_no_date_holds_is_told_at_the_start() -> None:
+    """The worker would fail at it again and again."""
+    environment = os.environ | {"IZZY_EXECUTION_DAYS": "999999", "IZZY_ENV_FILE": ""}
+    command = [sys.executable, "-c", "import izzysite.settings"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert "IZZY_EXECUTION_DAYS must be at most 36,500" in done.stderr
+
+
+def test_a_command_prints_also_where_the_locale_lacks_signs(tmp_path: Path) -> None:
+    code = "import sys, manage; sys.argv = ['manage.py', 'version']; manage.main(); print('a – b')"
+    environment = os.environ | {"PYTHONIOENCODING": "latin-1", "IZZY_DATA_DIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.endswith("a ? b\n"), done.stderr
 
 
 def test_lists_and_paths(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -183,7 +213,15 @@ def test_a_public_address_is_scheme_and_host(url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "address", ["http://[", "ftp://example.org", "http://a:99999", "example.org", "http://me:hunter2@["]
+    "address",
+    [
+        "http://[",
+        "http://a b",
+        "ftp://example.org",
+        "http://a:99999",
+        "example.org",
+        "http://me:hunter2@[",
+    ],
 )
 def test_a_malformed_address_of_a_server_is_told_at_the_start_without_its_password(
     monkeypatch: pytest.MonkeyPatch, address: str

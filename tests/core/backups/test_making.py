@@ -162,6 +162,8 @@ def test_a_copy_replaces_nothing_and_lies_outside(data: Path, tmp_path: Path) ->
             call_command("backup", str(place))
     assert not any((tmp_path / "there").iterdir())
     assert not (data / "copy").exists()
+    with pytest.raises(CommandError, match="cannot be looked at"):
+        call_command("backup", str(tmp_path / ("x" * 300)))
 
 
 @pytest.mark.parametrize("empty", [True, False])

@@ -34,7 +34,10 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         data, folder = Path(settings.IZZY_DATA_DIR), Path(options["folder"]).expanduser().absolute()
         keys = not options["without_keys"]
-        refuse(data, folder)
+        try:
+            refuse(data, folder)
+        except OSError as error:
+            raise CommandError(f"{folder} cannot be looked at: {error.strerror}.") from error
         # Under its own name only once it is complete: half a backup must not pass for one.
         part = folder.with_name(f".{folder.name}.part")
         try:
