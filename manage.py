@@ -45,6 +45,12 @@ def main() -> None:
         if "--traceback" in sys.argv:
             raise
         sys.exit(f"Izzy's settings: {error}")
+    except KeyboardInterrupt:
+        if "--traceback" in sys.argv:
+            raise
+        sys.stderr.write("Interrupted.\n")
+        sys.stderr.flush()
+        sys.exit(130)
     except BrokenPipeError:
         if not output_is_cut():
             raise

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import signal
 import subprocess
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -308,24 +309,43 @@ async def test_a_client_that_goes_away_leaves_nothing_running(site: Site, slow: 
     await nothing_runs(site)
 
 
-def test_a_client_that_is_killed_leaves_no_traceback(site: Site) -> None:
+HELLO = {
+    "protocolVersion": "2025-06-18",
+    "capabilities": {},
+    "clientInfo": {"name": "x", "version": "1"},
+}
+INITIALIZE = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}).encode()
+
+
+def process_of(site: Site) -> subprocess.Popen[bytes]:
     told = site.command()
-    hello = {
-        "protocolVersion": "2025-06-18",
-        "capabilities": {},
-        "clientInfo": {"name": "x", "version": "1"},
-    }
-    request = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
-    with subprocess.Popen(
+    return subprocess.Popen(
         [told.command, *told.args],
         cwd=told.cwd,
         env=told.env,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-    ) as process:
-        assert process.stdin is not None
+    )
+
+
+def test_a_client_that_is_killed_leaves_no_traceback(site: Site) -> None:
+    with process_of(site) as process:
         assert process.stdout is not None
         process.stdout.close()
-        _, errors = process.communicate(json.dumps(request).encode() + b"\n", timeout=PATIENCE)
+        _, errors = process.communicate(INITIALIZE + b"\n", timeout=PATIENCE)
     assert (process.returncode, errors.decode()) == (0, "")
+
+
+def test_control_c_ends_it_although_nothing_more_comes(site: Site) -> None:
+    with process_of(site) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(INITIALIZE + b"\n")
+        process.stdin.flush()
+        assert process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        try:
+            assert process.wait(PATIENCE) == 130
+        finally:
+            process.kill()

@@ -12,6 +12,7 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.http.request import validate_host
 
+import manage
 from izzysite import env
 from izzysite.env import allowed_hosts, public_host
 
@@ -105,6 +106,20 @@ def test_a_command_prints_also_where_the_locale_lacks_signs(tmp_path: Path) -> N
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
     )
     assert done.stdout.endswith("a ? b\n"), done.stderr
+
+
+def test_control_c_ends_a_command_without_a_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(self: object, *args: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("apps.memory.management.commands.reindex.Command.handle", interrupted)
+    monkeypatch.setattr("sys.argv", ["manage.py", "reindex", "--skip-checks"])
+    with pytest.raises(SystemExit) as end:
+        manage.main()
+    assert end.value.code == 130
+    assert capsys.readouterr().err == "Interrupted.\n"
 
 
 def test_lists_and_paths(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

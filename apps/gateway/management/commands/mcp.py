@@ -46,7 +46,7 @@ class Command(BaseCommand):
 
 
 async def serve(caller: Caller) -> None:
-    """Until stdin ends, or nobody reads stdout. On SIGTERM what runs is stopped first."""
+    """Until stdin ends, or nobody reads stdout. On SIGTERM and Ctrl+C what runs is stopped first."""
     from mcp.server.stdio import stdio_server
 
     from apps.gateway.mcp.calling import calls_stop
@@ -55,14 +55,17 @@ async def serve(caller: Caller) -> None:
     async def find_caller(context: Any) -> Caller:
         return caller
 
-    async def leave() -> None:
+    async def leave(code: int) -> None:
         await calls_stop()
-        os._exit(0)  # the thread that reads stdin cannot be interrupted
+        os._exit(code)  # the thread that reads stdin cannot be interrupted
 
     leaving: set[asyncio.Task[None]] = set()
-    asyncio.get_running_loop().add_signal_handler(
-        signal.SIGTERM, lambda: leaving.add(asyncio.create_task(leave()))
-    )
+
+    def told(code: int) -> None:
+        leaving.add(asyncio.create_task(leave(code)))
+
+    for number, code in ((signal.SIGTERM, 0), (signal.SIGINT, 130)):
+        asyncio.get_running_loop().add_signal_handler(number, told, code)
     server = make_server(find_caller)
     try:
         async with stdio_server() as (read, write):
