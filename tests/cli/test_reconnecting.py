@@ -1,4 +1,4 @@
-"""What the command line follows goes on where the server starts anew meanwhile."""
+"""Turns and builds that the command line follows go on where the server starts anew meanwhile."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping

@@ -214,7 +214,7 @@ COMMANDS = [
 def test_no_command_begins_while_a_backup_is_put_there(
     data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
-    """What it writes would lie in the database that was put aside."""
+    """Its writes would lie in the database that was put aside."""
     monkeypatch.setattr("sys.argv", ["manage.py", command])
     with data_directory_alone(data), pytest.raises(SystemExit) as end:
         manage.main()
