@@ -293,12 +293,18 @@ async def test_what_was_asked_for_without_an_input_gets_one_and_a_file_may_come_
     assert (done.state, done.capability.input_schema) == (State.DONE, SCHEMA), done.reason
 
 
-async def test_a_change_keeps_the_tags_that_nobody_wanted_changed(
+async def test_a_change_keeps_the_tags_and_the_shape_of_results_that_nobody_wanted_changed(
     alice: User, model: AnthropicServer, pool: BuildPool
 ) -> None:
-    made = await in_db(lambda: make(alice, tags=["games", "chance"]))
-    for given, tags in (({}, ["games", "chance"]), ({"tags": ["luck"]}, ["luck"]), ({"tags": []}, [])):
+    shape = {"type": "object", "properties": {"greeting": {"type": "string"}}}
+    made = await in_db(lambda: make(alice, tags=["games", "chance"], output_schema=shape))
+    for given, tags, results in (
+        ({}, ["games", "chance"], shape),
+        ({"tags": ["luck"]}, ["luck"], shape),
+        ({"tags": [], "output_schema": {}}, [], {}),
+    ):
         change = await in_db(lambda: build_change(user_id=alice.pk, name=made.name, feedback="Louder."))
         model.add(register(examples=[{"input": {"name": "Ada"}}], **given))
         await pool.idle()
-        assert (await built(change)).capability.tags == tags
+        capability = (await built(change)).capability
+        assert (capability.tags, capability.output_schema) == (tags, results)

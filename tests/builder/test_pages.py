@@ -15,7 +15,7 @@ from django.utils import timezone
 from apps.accounts.models import User
 from apps.builder.builds.ending import build_end, build_succeed
 from apps.builder.builds.messages import message_add
-from apps.builder.builds.requesting import build_change
+from apps.builder.builds.requesting import build_change, build_retry
 from apps.builder.builds.selectors import messages_after
 from apps.builder.models import Build, Follower, Kind, MessageType, State
 from apps.builder.runner.pool import BuildPool
@@ -25,6 +25,7 @@ from apps.capabilities.catalog.secrets import user_secret_set
 from apps.capabilities.catalog.versions import capability_begin, capability_create, version_add
 from apps.capabilities.models import Capability, CapabilityVersion, Execution, Origin
 from apps.core.db.pool import in_db
+from apps.core.errors import Conflict
 from tests.builder.scripts import DICE, EXAMPLES, SCHEMA, register, write
 from tests.builder.test_building import request_build
 from tests.peers.anthropic_server import AnthropicServer
@@ -111,6 +112,27 @@ def test_a_change_and_a_repair_start_from_the_tools_page(
     assert (repair.kind, repair.execution_id) == (Kind.REPAIR, run.pk)
     told = Follower.objects.for_user(alice).get(build=repair)
     assert (told.conversation_id, told.turn_id) == (run.conversation_id, run.turn_id)
+
+
+def test_a_repair_whose_run_is_no_longer_kept_is_tried_again_as_a_change(
+    alice: User, dice: Capability
+) -> None:
+    for feedback, outcome in (("It fails for ten dice.", Kind.CHANGE), ("", "run_gone")):
+        run = failed_run(dice)
+        repair = build_change(
+            user_id=alice.pk, name=dice.name, feedback=feedback, execution_id=str(run.pk)
+        )
+        Build.objects.for_user(alice).update(state=State.FAILED)
+        Execution.objects.for_user(alice).filter(pk=run.pk).delete()
+        if outcome == "run_gone":
+            with pytest.raises(Conflict, match="no longer kept") as refused:
+                build_retry(user_id=alice.pk, build_id=repair.pk)
+            assert refused.value.code == outcome
+        else:
+            again = build_retry(user_id=alice.pk, build_id=repair.pk).build
+            assert again is not None
+            assert (again.kind, again.feedback) == (outcome, feedback)
+            Build.objects.for_user(alice).update(state=State.FAILED)
 
 
 def test_where_nothing_can_be_built_the_page_says_what_to_do(

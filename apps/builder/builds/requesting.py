@@ -191,7 +191,8 @@ def _check_repair(capability: Capability, execution: Execution) -> None:
 @transaction.atomic
 def build_retry(*, user_id: UUID, build_id: object) -> Requested:
     """Asks for the same once more, for the same conversations. Conflict (`not_failed`) while it goes on or where it
-    succeeded; else raises as `build_request` and `build_change`."""
+    succeeded, and (`run_gone`) where the run to be repaired is no longer kept and nothing was said of it; else raises as
+    `build_request` and `build_change`."""
     build = build_get(user_id, build_id)
     if build.is_open or build.state == State.DONE:
         raise Conflict("This build did not fail.", code="not_failed")
@@ -207,11 +208,16 @@ def build_retry(*, user_id: UUID, build_id: object) -> Requested:
             origin=origin,
         )
     else:
+        runs = Execution.objects.for_user(user_id).filter(pk=build.execution_id)
+        kept = build.execution_id is not None and runs.exists()
+        if not kept and not build.feedback:
+            message = "The run that this was to repair is no longer kept. Ask for a change, and say what is wrong."
+            raise Conflict(message, code="run_gone")
         again = build_change(
             user_id=user_id,
             name=build.name,
             feedback=build.feedback,
-            execution_id=build.execution_id,
+            execution_id=build.execution_id if kept else None,
             origin=origin,
         )
         requested = Requested(build.capability, again)

@@ -54,7 +54,7 @@ class Register:
     input_schema: Annotated[
         dict[str, Any] | None, "JSON schema of run's args; the one asked for where left out."
     ] = None
-    output_schema: dict[str, Any] | None = None
+    output_schema: Annotated[dict[str, Any] | None, "That it has stays where left out."] = None
     files: Annotated[
         dict[str, str] | None,
         {
@@ -118,15 +118,17 @@ async def _draft(context: BuildContext, arguments: Register, build: Build) -> Dr
     if not main:
         raise ToolFailure(f"There is no {MAIN}. Write it first.")
     description, schema = await in_db(_described, arguments, build)
+    # The version whose files the builder was given.
+    before = await in_db(lambda: version_waiting(build.capability) or build.capability)
     draft = clean_draft(
         Draft(
             description=description,
             input_schema=schema,
-            output_schema=arguments.output_schema or {},
+            output_schema=before.output_schema if arguments.output_schema is None else arguments.output_schema,
             main=main,
             requirements=await _handed_in(context, files, REQUIREMENTS),
             run_md=await _handed_in(context, files, RUN_MD),
-            tags=await in_db(_tags, build) if arguments.tags is None else arguments.tags,
+            tags=before.tags if arguments.tags is None else arguments.tags,
             hosts=permissions.get("hosts") or (),
             secrets=permissions.get("secrets") or (),
             examples=arguments.examples,
@@ -143,11 +145,6 @@ async def _draft(context: BuildContext, arguments: Register, build: Build) -> Dr
     if unasked := sorted(missing - context.unanswered):
         raise ToolFailure(NOT_ASKED.format(hosts=", ".join(unasked)))
     return draft
-
-
-def _tags(build: Build) -> list[str]:
-    """Those of the version whose files the builder was given."""
-    return list((version_waiting(build.capability) or build.capability).tags)
 
 
 async def _handed_in(context: BuildContext, files: Mapping[str, str], name: str) -> str:
