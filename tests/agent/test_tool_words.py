@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Annotated, Any, Literal
 
@@ -131,6 +131,24 @@ def test_a_schema_comes_from_the_argument_class() -> None:
         "required": ["name"],
         "additionalProperties": False,
     }
+
+
+def test_a_model_is_not_sent_what_calls_are_only_checked_for() -> None:
+    @dataclass(frozen=True, slots=True)
+    class Brief:
+        name: Annotated[str, {"minLength": 1, "maxLength": 9}, "Its name."] = ""
+
+    @tool(tier=Tier.READ_ONLY)
+    def shorter(context: ToolContext, arguments: Brief) -> str:
+        """Be brief."""
+        return arguments.name
+
+    name = {"type": "string", "maxLength": 9, "description": "Its name."}
+    assert shorter.definition()["input_schema"] == {"type": "object", "properties": {"name": name}}
+    assert shorter.input_schema["properties"]["name"]["minLength"] == 1
+    assert shorter.input_schema["additionalProperties"] is False
+    of_others = {"type": "object", "properties": {"any": True}, "additionalProperties": True}
+    assert replace(shorter, shown_schema=of_others).definition()["input_schema"] == of_others
 
 
 async def test_a_function_becomes_a_tool_plain_or_waiting() -> None:

@@ -26,6 +26,7 @@ from uuid import UUID
 
 from apps.core.db.pool import in_db
 
+UNSAID: tuple[tuple[str, object], ...] = (("additionalProperties", False), ("required", []))
 KINDS = {str: "string", int: "integer", float: "number", bool: "boolean", dict: "object", list: "array"}
 
 
@@ -210,8 +211,17 @@ class Tool:
     notes: NoteAction = ""  # what it does with the notes of its input and its result
 
     def definition(self) -> dict[str, Any]:
-        """The entry of the Messages API's `tools` list."""
+        """The entry of the Messages API's `tools` list. It leaves out what calls are checked for but no model needs to read in every
+        request: that there are no other fields, and that a text is not empty."""
         schema = self.shown_schema or self.input_schema
+        schema = {key: value for key, value in schema.items() if (key, value) not in UNSAID}
+        if "properties" in schema:
+            schema["properties"] = {
+                name: {key: value for key, value in field.items() if key != "minLength"}
+                if isinstance(field, dict)
+                else field
+                for name, field in schema["properties"].items()
+            }
         return {"name": self.name, "description": self.description, "input_schema": schema}
 
     async def run(self, context: ToolContext, given: dict[str, Any]) -> Result:

@@ -208,16 +208,17 @@ def build_retry(*, user_id: UUID, build_id: object) -> Requested:
             origin=origin,
         )
     else:
-        runs = Execution.objects.for_user(user_id).filter(pk=build.execution_id)
-        kept = build.execution_id is not None and runs.exists()
-        if not kept and not build.feedback:
+        run = build.execution_id
+        if run is not None and not Execution.objects.for_user(user_id).filter(pk=run).exists():
+            run = None
+        if run is None and not build.feedback:
             message = "The run that this was to repair is no longer kept. Ask for a change, and say what is wrong."
             raise Conflict(message, code="run_gone")
         again = build_change(
             user_id=user_id,
             name=build.name,
             feedback=build.feedback,
-            execution_id=build.execution_id if kept else None,
+            execution_id=run,
             origin=origin,
         )
         requested = Requested(build.capability, again)

@@ -124,7 +124,9 @@ async def _draft(context: BuildContext, arguments: Register, build: Build) -> Dr
         Draft(
             description=description,
             input_schema=schema,
-            output_schema=before.output_schema if arguments.output_schema is None else arguments.output_schema,
+            output_schema=before.output_schema
+            if arguments.output_schema is None
+            else arguments.output_schema,
             main=main,
             requirements=await _handed_in(context, files, REQUIREMENTS),
             run_md=await _handed_in(context, files, RUN_MD),

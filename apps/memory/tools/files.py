@@ -85,11 +85,10 @@ class Command:
     description=(
         "Keep text files about the user and your work for them in the directory /memories, which lasts across all "
         "conversations. View /memories before you rely on it or write to it, and read a file before you change it. "
-        "Commands: view (path, view_range?) lists a directory two levels deep or shows a file with line numbers, up to "
-        f"{RESULT_CHARS:,} characters; create (path, file_text) creates or overwrites a file; str_replace (path, "
-        "old_str, new_str) replaces text that occurs exactly once; insert (path, insert_line, insert_text) puts text "
-        "after a line, 0 for the top; delete (path) removes a file or a directory with all in it; rename (old_path, "
-        "new_path) renames or moves. Paths begin with /memories. Use files for what has a structure and grows, such as "
+        "Commands: view lists a directory two levels deep or shows a file with line numbers, up to "
+        f"{RESULT_CHARS:,} characters; create creates or overwrites a file; str_replace replaces text that occurs exactly "
+        "once; insert puts text after a line; delete removes a file or a directory with all in it; rename renames or "
+        "moves. Paths begin with /memories. Use files for what has a structure and grows, such as "
         "a project with its to-do list; single facts belong in notes. The user can undo every change."
     ),
     input_schema={
