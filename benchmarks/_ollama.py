@@ -1,4 +1,4 @@
-"""A real encoder for a benchmark: a loopback server that answers as Ollama does, with the vectors of `_minilm`.
+"""A real encoder for a benchmark: a loopback server that answers as Ollama does, with the vectors of Izzy's own `minilm`.
 
 It is a process of its own, as Ollama is. By hand: `python -m benchmarks._ollama --port 11434`, then
 `IZZY_EMBEDDER=ollama:all-minilm`.
@@ -18,8 +18,10 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from benchmarks._minilm import MAX_TOKENS, MODEL, EncoderMissing, MiniLM, model
+from apps.search.embedders.base import EmbedderDown
+from apps.search.embedders.minilm import MAX_TOKENS, MiniLM, model
 
+MODEL = "all-minilm"
 VERSION = "0.12.6"
 AT_ONCE = 500
 STARTED = "listening on "
@@ -113,7 +115,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def serving(port: int = 0) -> Iterator[str]:
-    """The server's address while the block runs, in threads of this process. Raises EncoderMissing."""
+    """The server's address while the block runs, in threads of this process. Raises EmbedderDown."""
     model()
     server = ThreadingHTTPServer(("127.0.0.1", port), _Handler)
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
@@ -205,7 +207,7 @@ def main() -> None:
                 sys.stdin.read()
             else:
                 threading.Event().wait()
-    except EncoderMissing as error:
+    except EmbedderDown as error:
         print(error, flush=True)
         sys.exit(1)
     except KeyboardInterrupt:

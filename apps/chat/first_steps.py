@@ -76,7 +76,7 @@ def _of_the_instance() -> Iterator[Step]:
         "An encoder",
         "Search understands paraphrases and languages that the bundled vectors miss.",
         settings.IZZY_EMBEDDER != "static",
-        how="Set IZZY_EMBEDDER, such as ollama:nomic-embed-text.",
+        how="Set IZZY_EMBEDDER: minilm for English, or ollama:nomic-embed-text.",
     )
     yield Step(
         "A sandbox",

@@ -1,8 +1,9 @@
-"""The encoder that benchmarks measure with, and the server that speaks Ollama for it."""
+"""The encoder that comes along (`minilm`), and the server that speaks Ollama for it in benchmarks."""
 
 import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, cast
 
 import httpx
@@ -10,15 +11,23 @@ import numpy as np
 import pytest
 from django.core.management import CommandError
 
-from apps.search.embedders.base import Matrix
+from apps.accounts.models import User
+from apps.search import spaces
+from apps.search.embedders import minilm
+from apps.search.embedders.base import EmbedderDown, EmbedderMissing, Matrix
 from apps.search.embedders.engines import CALIBRATION, embedder_for
-from apps.search.proactive.word_table import weights_file
-from benchmarks import _minilm, _ollama
-from benchmarks._minilm import BATCH_TOKENS, MiniLM
+from apps.search.embedders.minilm import BATCH_TOKENS, MiniLM, MiniLMEmbedder, weights_file
+from apps.search.filling import side_fill
+from apps.search.health import check_embedder, connect_embedder
+from apps.search.proactive import concern
+from apps.search.selectors import search
+from benchmarks import _ollama
 from benchmarks._ollama import Refused, embedded, server_process
 from benchmarks.encoder import MATCH_SHARE, NOISE_SHARE, cosines
 from tests.benchmarking import benchmark
 from tests.waiting import PATIENCE
+
+from .conftest import save
 
 needs_weights = pytest.mark.skipif(
     weights_file() is None, reason="the encoder's weights are not installed"
@@ -66,15 +75,23 @@ def test_what_ollama_refuses_is_refused(body: dict[str, Any], status: int, messa
 
 def test_texts_are_computed_with_others_of_their_length() -> None:
     tokens = [np.zeros(length, dtype=np.int64) for length in (3, 5, 3, BATCH_TOKENS, 5, 3)]
-    batches = list(_minilm._of_one_length(tokens))
+    batches = list(minilm._of_one_length(tokens))
     assert sorted(map(sorted, batches)) == [[0, 2, 5], [1, 4], [3]]
     many = [np.zeros(BATCH_TOKENS // 2, dtype=np.int64)] * 5
-    assert [len(batch) for batch in _minilm._of_one_length(many)] == [2, 2, 1]
+    assert [len(batch) for batch in minilm._of_one_length(many)] == [2, 2, 1]
 
 
-def test_without_weights_a_benchmark_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_minilm, "weights_file", lambda: None)
-    with pytest.raises(_minilm.EncoderMissing, match="make setup"):
+def test_weights_that_are_missing_or_damaged_say_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(minilm, "weights_file", lambda: None)
+    for made in (MiniLM, MiniLMEmbedder):
+        with pytest.raises(EmbedderMissing, match="make setup"):
+            made()
+    damaged = tmp_path / "model.zip"
+    damaged.write_bytes(b"PK, but no more")
+    monkeypatch.setattr(minilm, "weights_file", lambda: damaged)
+    with pytest.raises(EmbedderDown, match="cannot be read"):
         MiniLM()
 
 
@@ -89,14 +106,31 @@ def test_the_bundled_vectors_have_a_calibration_and_a_speed() -> None:
 @needs_weights
 def test_the_encoder_gives_the_cosines_of_its_model_card() -> None:
     sentences = ["The weather is lovely today.", "It's so sunny outside!", "He drove to the stadium."]
-    vectors = _minilm.embed(sentences)
+    encoder = embedder_for("minilm")
+    vectors = encoder.embed_documents(sentences)
     expected = [[1.0, 0.6660, 0.1046], [0.6660, 1.0, 0.1411], [0.1046, 0.1411, 1.0]]
     assert np.allclose(vectors @ vectors.T, expected, atol=2e-4)
     # Alone and beside longer ones a text has the same vector.
-    alone = np.concatenate([_minilm.embed([sentence]) for sentence in sentences])
+    alone = np.concatenate([encoder.embed_queries([sentence]) for sentence in sentences])
     assert np.allclose(vectors, alone, atol=1e-5)
-    assert _minilm.model().is_too_long("word " * 300)
-    assert not _minilm.model().is_too_long("word " * 200)
+    assert minilm.model().is_too_long("word " * 300)
+    assert not minilm.model().is_too_long("word " * 200)
+
+
+@needs_weights
+def test_it_searches_beside_the_bundled_vectors_without_a_server(
+    alice: User, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spaces, "ANSWER_SECONDS", PATIENCE)
+    monkeypatch.setattr(concern, "ENCODER_EXAMPLES", 200)
+    settings.IZZY_EMBEDDER = "minilm"
+    save(alice, "Peanuts make Ada ill.", "The car is in the garage.", "Ada plays the cello.")
+    assert side_fill("minilm") == 3
+    best = search(alice.pk, "Which foods must be left out for her?")[0]
+    assert best.text == "Peanuts make Ada ill."
+    assert best.parts["encoder"] > 0
+    assert check_embedder().ok
+    assert connect_embedder().message == "The embedder minilm answers with 384 dimensions."
 
 
 @needs_weights

