@@ -53,10 +53,9 @@ def last_typed(body: MessagesBody) -> int | None:
 
 
 def holds_others_words(body: MessagesBody) -> bool:
-    """Whether the model reads in the request what neither the person nor itself wrote: the program's instructions, what tools say
-    of themselves, a tool's result, a document, an element that a program added."""
-    if body.fields.get("system") or body.fields.get("tools"):
-        return True
+    """Whether the model reads in the request what neither the person nor itself wrote: a tool's result, a document, an element
+    that a program added, a message of another role. What the program says in `system` and of its tools is its own, as whoever set it
+    up chose it: nearly all say something there, and then all that is noted from them would wait for a review."""
     for message in body.messages:
         if message.role not in {"user", "assistant"}:
             return True
