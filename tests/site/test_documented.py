@@ -15,22 +15,6 @@ from apps.chat.stream import limits as socket_limits
 from apps.core.management.commands.benchmark import benchmark_names
 
 ROOT = Path(settings.BASE_DIR)
-HELPERS = {
-    "env_str",
-    "env_bool",
-    "env_choice",
-    "env_database",
-    "env_files",
-    "env_list",
-    "env_number",
-    "env_password",
-    "env_path",
-    "env_prices",
-    "env_redis_url",
-    "env_secret",
-    "env_url",
-    "env_weights",
-}
 NAME = re.compile(r"[A-Z][A-Z0-9_]*_[A-Z0-9_]+|DATABASE_URL")
 
 
@@ -43,7 +27,7 @@ def settings_read() -> frozenset[str]:
             if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
                 name = getattr(node.func, "id", getattr(node.func, "attr", ""))
                 value = node.args[0].value
-                if name in HELPERS or (
+                if name.startswith("env_") or (
                     name in {"get", "getenv"} and "environ" in ast.unparse(node.func)
                 ):
                     found.add(str(value))
