@@ -31,15 +31,15 @@ def test_each_tool_is_described_as_the_registry_has_it(alice: User) -> None:
         assert registered is not None
         if not tool.name.startswith("cap_"):
             assert tool is registered
-        definition = tool.definition()
-        assert (shown.name, shown.input_schema) == (definition["name"], definition["input_schema"])
+        assert shown.name == tool.name
+        assert shown.input_schema == (tool.shown_schema or tool.input_schema)
         assert shown.title == tool.title != ""
-        assert shown.description == definition["description"]
+        assert shown.description == tool.description
         assert len((shown.description or "").encode()) <= MAX_DESCRIPTION_BYTES
         assert shown.annotations is not None
         assert shown.annotations.read_only_hint == (tool.tier == Tier.READ_ONLY)
         assert shown.input_schema["type"] == "object"
-    assert offered[-1].definition()["input_schema"] == NAME_SCHEMA
+    assert offered[-1].shown_schema == NAME_SCHEMA
 
 
 def test_the_hints_say_what_a_call_may_do(alice: User) -> None:
