@@ -1,13 +1,15 @@
 """The page of all conversations as a person uses it: a search leads to the message, a folder is made, emptied and deleted, and what
 was said is saved as a file."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, StorageState, expect
+from playwright.sync_api import Page, Route, StorageState, expect
 
 from tests.browser.server import Server
+from tests.waiting import eventually
 
 FILL = """
 import json
@@ -58,6 +60,34 @@ def test_a_hit_far_back_opens_at_its_message(
     expect(pointed.locator(".bubble")).to_have_text("The quince jelly stands on the upper shelf")
     expect(pointed.locator(".bubble")).to_be_in_viewport()
     expect(page.locator(".bubble").last).not_to_be_in_viewport()
+
+
+def test_a_list_that_comes_while_a_menu_is_open_takes_nothing_of_its_place_along(
+    server: Server, gardener: list[str], open_page: Callable[..., Page], someone: StorageState
+) -> None:
+    assert gardener
+    page = open_page(
+        f"{server.url}/conversations/", state=someone
+    )  # which fails where the console names an error
+    held: list[Route] = []
+    page.route(re.compile(r"/conversations/\?q=quince"), lambda route: held.append(route))
+    page.get_by_role("searchbox", name="Search all conversations").fill("quince")
+    eventually(lambda: page.evaluate("1") and held)
+    rows = page.locator("#conversation-page .conversation")
+    seeds = rows.filter(has_text="On seeds")
+    seeds.get_by_role("button").first.click()
+    expect(page.locator(".menu:popover-open")).to_be_visible()
+    held[0].continue_()
+    expect(rows).to_have_count(1)
+    expect(rows.locator(".menu")).not_to_have_attribute("style", re.compile("."))
+    seeds.get_by_role("button").first.click()
+    button, menu = (
+        seeds.get_by_role("button").first.bounding_box(),
+        page.locator(".menu:popover-open").bounding_box(),
+    )
+    assert button is not None
+    assert menu is not None
+    assert 0 <= menu["y"] - (button["y"] + button["height"]) < 20
 
 
 def test_a_conversation_is_saved_as_markdown(

@@ -17,12 +17,7 @@ export function startMenus() {
     "beforetoggle",
     (event) => {
       const menu = event.target;
-      if (!menu.classList?.contains("menu")) return;
-      if (event.newState !== "open") {
-        // htmx carries attributes over to an element that comes in the menu's place, and the page allows no inline style.
-        menu.removeAttribute("style");
-        return;
-      }
+      if (event.newState !== "open" || !menu.classList?.contains("menu")) return;
       const button = document.querySelector(`[popovertarget="${CSS.escape(menu.id)}"]`);
       if (button) place(menu, button);
     },
