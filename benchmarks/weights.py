@@ -158,7 +158,7 @@ def _concern_without(texts: Collection[str]) -> Concern:
 
     lesson, beside = lesson_of(*kept(*example_messages())), None
     if encoder_name():
-        examples, personal = kept(*encoder_examples())
+        examples, personal = kept(*encoder_examples(encoder_name()))
         beside = encoder_lesson(np.stack([_encoded()[text] for text in examples]), personal)
 
     def concern(query: ContextualQuery) -> tuple[float, float]:
@@ -176,7 +176,7 @@ def _concern_without(texts: Collection[str]) -> Concern:
 @cache
 def _encoded() -> dict[str, NDArray[np.float32]]:
     """The encoder's vectors of the example messages; not as a request asks it, which would not wait."""
-    texts, _ = encoder_examples()
+    texts, _ = encoder_examples(encoder_name())
     encoder = embedder_for(encoder_name())
     parts = [
         encoder.embed_queries(texts[start : start + BATCH]) for start in range(0, len(texts), BATCH)

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 from functools import partial
-from itertools import groupby
+from itertools import compress, groupby
 from uuid import UUID
 
 import numpy as np
@@ -16,10 +16,11 @@ from apps.core.db.writing import users_of, writing_for
 from apps.core.errors import Conflict
 from apps.search.embedders.base import Embedder, EmbedderDown, EmbedderRefused, Matrix
 from apps.search.embedders.deadline import answered_within
-from apps.search.embedders.engines import static_embedder
+from apps.search.embedders.engines import encoder_knows, static_embedder
 from apps.search.models import EmbeddingSpace, IndexOwner, Passage, Tombstone
 from apps.search.proactive.concern import encoder_examples, encoder_lesson
 from apps.search.spaces import Role, embedder_asked, encoder_name, is_resting, note_down, note_up
+from apps.search.text.analysis import detect_language
 
 logger = logging.getLogger(__name__)
 
@@ -186,7 +187,7 @@ def _learn_concern(embedder: Embedder, space: EmbeddingSpace) -> None:
     """Have the space learn by example which messages concern the user; once, and last: recall does without."""
     if space.concern is not None:
         return
-    texts, personal = encoder_examples()
+    texts, personal = encoder_examples(embedder.name)
     batches = [texts[start : start + BATCH] for start in range(0, len(texts), BATCH)]
     vectors = [_answer(embedder, partial(embedder.embed_queries, batch)) for batch in batches]
     if all(rows.shape[1] == space.dimension for rows in vectors):
@@ -210,7 +211,14 @@ def side_empty() -> None:
 
 
 def _embed(embedder: Embedder, texts: list[str], dimension: int) -> Matrix:
-    """The texts' vectors; zeros for one that the encoder refuses although it takes others. Raises EmbedderDown."""
+    """The texts' vectors; zeros for one in a language that the encoder does not know, or that it refuses although it takes
+    others. Raises EmbedderDown."""
+    known = [encoder_knows(embedder.name, [detect_language(text)]) for text in texts]
+    if not all(known):
+        vectors = np.zeros((len(texts), dimension), dtype=np.float32)
+        if any(known):
+            vectors[known] = _embed(embedder, list(compress(texts, known)), dimension)
+        return vectors
     try:
         vectors = _answer(embedder, lambda: embedder.embed_documents(texts))
     except EmbedderRefused:

@@ -30,7 +30,7 @@ from apps.search.packing import candidates_for, pack
 from apps.search.ranking.query import MAX_QUERY_CHARS, query_prepare, understand
 from apps.search.ranking.relevance import best_places, found_in, hits_for, row_shares, share_of
 from apps.search.ranking.signals import allowed_rows, score_rows
-from apps.search.spaces import Use, encoder_name, side_space, side_vectors
+from apps.search.spaces import Use, can_ask, encoder_name, side_space, side_vectors
 from apps.search.text.analysis import DEFAULT_LANGUAGE, detect_language, split_words, stems, stop_words
 from apps.search.text.words import STOP_WORDS
 
@@ -169,10 +169,11 @@ def near_occasions(
     known = backend.head(user_id)
     if known is None or not texts:
         return []
+    asks = known.side is not None and can_ask(known.side, " ".join(texts))
     found = nearest(
         user_id,
         base=_base_vectors(texts),
-        side=None if known.side is None else side_vectors(known.side, texts, Use.QUERY),
+        side=side_vectors(known.side, texts, Use.QUERY) if asks else None,
         scope=scope or EVERYTHING,
     )
     spaces = [

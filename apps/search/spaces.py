@@ -7,7 +7,7 @@ that of the encoder which IZZY_EMBEDDER names: it may be down, slow or wrong, an
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from enum import Enum, auto
 from hashlib import blake2b
 
@@ -17,9 +17,10 @@ from django.conf import settings
 from apps.search.backends import Space
 from apps.search.embedders.base import Embedder, EmbedderDown, Matrix, Vector
 from apps.search.embedders.deadline import ANSWER_SECONDS, answered_within, is_late
-from apps.search.embedders.engines import embedder_for
+from apps.search.embedders.engines import embedder_for, encoder_knows
 from apps.search.embedders.static import DIMENSION, StaticEmbedder
 from apps.search.models import EmbeddingSpace
+from apps.search.text.analysis import detect_language
 
 DOWN_SECONDS = 15.0
 """After a failure an encoder is left alone for this time, so that searches do not wait for it one by one."""
@@ -54,10 +55,18 @@ def base_ensure() -> None:
     EmbeddingSpace.objects.get_or_create(role=Role.BASE, defaults=fixed | scale)
 
 
-def side_query(space: Space | None, text: str) -> Vector | None:
-    """`side_vectors` of one question."""
+def side_query(space: Space | None, text: str, languages: Collection[str]) -> Vector | None:
+    """`side_vectors` of one question to somebody who writes in those languages; None also where the encoder does not know them."""
+    if space is None or not can_ask(space, text, languages):
+        return None
     vectors = side_vectors(space, [text], Use.QUERY)
     return None if vectors is None else np.asarray(vectors[0])
+
+
+def can_ask(space: Space, text: str, languages: Collection[str] = ()) -> bool:
+    """Whether the encoder knows the language of a question, and one of those in which its owner writes where that is known."""
+    own = [detect_language(text)]
+    return encoder_knows(space.name, own) and encoder_knows(space.name, languages or own)
 
 
 def side_lesson(space: Space | None) -> Vector | None:

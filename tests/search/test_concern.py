@@ -89,9 +89,11 @@ def test_messages_it_has_not_learnt_from_are_told_apart() -> None:
 
 
 def test_an_encoder_learns_from_some_of_each_kind() -> None:
-    texts, personal = encoder_examples()
-    assert 2000 <= len(texts) <= ENCODER_EXAMPLES
-    assert 0.4 < sum(personal) / len(texts) < 0.6
+    for name in ("ollama:nomic-embed-text", "minilm", "ollama:all-minilm:l6-v2"):
+        texts, personal = encoder_examples(name)
+        assert 2000 <= len(texts) <= ENCODER_EXAMPLES
+        assert 0.4 < sum(personal) / len(texts) < 0.6
+        assert (set(texts) <= set(example_messages("en")[0])) == ("minilm" in name)
 
 
 def test_an_encoder_learns_what_its_vectors_tell() -> None:

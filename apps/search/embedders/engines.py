@@ -3,7 +3,7 @@
 import json
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -107,6 +107,8 @@ CALIBRATION = {
     "all-minilm": (MiniLMEmbedder.noise, MiniLMEmbedder.match),
 }
 """Model -> `noise` and `match`, as `manage.py benchmark encoder` measures them."""
+ENGLISH_ALONE = frozenset([MiniLMEmbedder.name, "ollama:all-minilm"])
+"""Encoders that make vectors of any text, but of other languages such as say little."""
 BATCH = 64
 QUERY_SECONDS = 30.0
 """Ollama may have to load the model first; nobody waits so long (`deadline.py`)."""
@@ -225,6 +227,11 @@ def _make(name: str) -> Embedder:
             code="unknown_embedder",
         )
     return factory(model)
+
+
+def encoder_knows(name: str, languages: Collection[str]) -> bool:
+    """Whether the encoder of that name has learnt one of these languages (codes); of most nobody has told us."""
+    return ":".join(name.split(":")[:2]) not in ENGLISH_ALONE or "en" in languages
 
 
 @cache

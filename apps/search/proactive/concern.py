@@ -22,6 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from apps.search.embedders.base import Matrix, Vector
+from apps.search.embedders.engines import encoder_knows
 from apps.search.proactive.kept import keep, kept_file
 from apps.search.text import analysis
 from apps.search.text.analysis import split_words
@@ -52,9 +53,9 @@ def example_messages(language: str = "*") -> tuple[tuple[str, ...], tuple[bool, 
     return tuple(texts), tuple(texts.values())
 
 
-def encoder_examples() -> tuple[tuple[str, ...], tuple[bool, ...]]:
-    """As many of them as an encoder learns from."""
-    texts, personal = example_messages()
+def encoder_examples(name: str) -> tuple[tuple[str, ...], tuple[bool, ...]]:
+    """As many of them as the encoder of that name learns from, in languages that it knows."""
+    texts, personal = example_messages("*" if encoder_knows(name, []) else "en")
     every = -(-len(texts) // ENCODER_EXAMPLES)
     return texts[::every], personal[::every]
 

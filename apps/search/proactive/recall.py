@@ -54,7 +54,7 @@ from apps.search.proactive.odds import (
 from apps.search.proactive.word_table import WordTable, word_table
 from apps.search.ranking.relevance import Found, Scale, best_places, hits_for
 from apps.search.ranking.signals import allowed_rows
-from apps.search.spaces import Use, side_lesson, side_vectors
+from apps.search.spaces import Use, can_ask, side_lesson, side_vectors
 from apps.search.text.analysis import split_words, stems
 
 Floats = NDArray[np.float32]
@@ -199,7 +199,7 @@ def _question(head: Head, talk: Sequence[str]) -> _Question | None:
         base = np.stack(
             [embedder.embed_query(text, QueryWeights(words, 1.0)) for text, words in queries]
         )
-    if head.side is not None:
+    if head.side is not None and can_ask(head.side, query.newest, languages):
         # The newest message last: where it leans on the talk it is not among them by itself.
         side = side_vectors(head.side, [*(text for text, _ in queries), query.newest], Use.QUERY)
     sounds = query.concern

@@ -117,7 +117,8 @@ def understand(text: str, rows: UserRows, head: Head, *, now: datetime) -> Query
         if (embedder := static_embedder()) is not None:
             query.vector = embedder.embed_query(query.text, QueryWeights(weights, trust))
         if head.side is not None and rows.side is not None:
-            query.side_vector = side_query(head.side, encoder_question(query.text, rows))
+            asked = encoder_question(query.text, rows)
+            query.side_vector = side_query(head.side, asked, rows.languages_of(query.text))
             query.least_side_spread = SPREAD_SHARE * (head.side.match - head.side.noise)
     return query
 
@@ -144,8 +145,9 @@ def query_prepare(user_id: UUID, text: str) -> None:
         if opened is None or opened[0].side is None or opened[1].side is None:
             return
         head, rows = opened
-        question = encoder_question(put_right(text, rows)[0], rows)
-    side_query(head.side, question)
+        text, languages = put_right(text, rows)[0], rows.languages_of(text)
+        question = encoder_question(text, rows)
+    side_query(head.side, question, languages)
 
 
 def put_right(text: str, rows: UserRows) -> tuple[str, list[str]]:
