@@ -34,11 +34,13 @@ from benchmarks.report import Report, Timing, timed
 
 CANDIDATES = 40
 MOST_IDLE, MOST_WRONG = 5, 0.3
-BY_RULE, BY_MODEL, ENCODER = "by rule", "a model's", "a model's, encoder"
+BY_RULE, BY_MODEL = "by rule", "a model's"
+ENCODED_RULE, ENCODED_MODEL = f"{BY_RULE}, encoder", f"{BY_MODEL}, encoder"
 AIMS: dict[str, dict[str, int]] = {
     BY_RULE: {"direct": 97, "paraphrased": 65, "oblique": 40, "follow-up": 65},
     BY_MODEL: {},
-    ENCODER: {"paraphrased": 85, "oblique": 70, "follow-up": 75},
+    ENCODED_RULE: {},
+    ENCODED_MODEL: {"paraphrased": 85, "oblique": 70, "follow-up": 75},
 }
 """Occasions -> kind of message -> percent of what is wanted that should come up, in English."""
 LEAST_DIRECT = 90
@@ -155,7 +157,8 @@ def run(options: dict[str, Any]) -> Report:
         if options["encoder"]:
             with _ollama.encoder_for(options), scratch_database():
                 report.settings["encoder"] = settings.IZZY_EMBEDDER
-                _ask_set(report, name, ENCODER, options)
+                _ask_set(report, name, ENCODED_RULE, options)
+                _ask_set(report, name, ENCODED_MODEL, options)
     return report
 
 
@@ -164,7 +167,8 @@ def _ask_set(report: Report, name: str, occasions: str, options: dict[str, Any])
     known = people(name)
     limit = options["limit"] or None
     holders = {
-        person.key: holder_of(person, f"{name}-{occasions}", occasions != BY_RULE) for person in known
+        person.key: holder_of(person, f"{name}-{occasions}", occasions not in (BY_RULE, ENCODED_RULE))
+        for person in known
     }
     name = name.replace("_", " ")
     if encoder_name():

@@ -17,7 +17,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
 
 DIMENSION = 64
-MODELS = frozenset({"nomic-embed-text", "mxbai-embed-large", "plain"})
+MODELS = frozenset({"nomic-embed-text", "mxbai-embed-large", "all-minilm", "plain"})
 BODIES = {
     "nonsense": b"<html>a proxy's page</html>",
     "half": b'{"model":"plain","embeddings":[[0.25,0.5',

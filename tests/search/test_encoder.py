@@ -13,18 +13,21 @@ from django.core.management import CommandError
 
 from apps.accounts.models import User
 from apps.search import spaces
+from apps.search.documents import Scope
 from apps.search.embedders import minilm
 from apps.search.embedders.base import EmbedderDown, EmbedderMissing, Matrix
 from apps.search.embedders.engines import CALIBRATION, embedder_for
 from apps.search.embedders.minilm import BATCH_TOKENS, MiniLM, MiniLMEmbedder, weights_file
-from apps.search.filling import side_fill
+from apps.search.filling import side_fill, side_waiting
 from apps.search.health import check_embedder, connect_embedder
 from apps.search.proactive import concern
-from apps.search.selectors import search
+from apps.search.proactive.recall import recall
+from apps.search.selectors import near_occasions, search
 from benchmarks import _ollama
 from benchmarks._ollama import Refused, embedded, server_process
 from benchmarks.encoder import MATCH_SHARE, NOISE_SHARE, cosines
 from tests.benchmarking import benchmark
+from tests.peers.ollama_server import OllamaPeer
 from tests.waiting import PATIENCE
 
 from .conftest import save
@@ -131,6 +134,48 @@ def test_it_searches_beside_the_bundled_vectors_without_a_server(
     assert best.parts["encoder"] > 0
     assert check_embedder().ok
     assert connect_embedder().message == "The embedder minilm answers with 384 dimensions."
+
+
+ENGLISH = ("Ada was given a cello by her aunt.", "The car is in the garage of the house.")
+GERMAN = ("Ada hat das Cello von der Tante bekommen.", "Das Auto steht in der Garage.")
+
+
+@pytest.mark.parametrize(
+    ("notes", "question", "asked"),
+    [
+        (ENGLISH, "Who gave her the cello?", True),
+        (ENGLISH, "Wer hat ihr das Cello geschenkt?", False),
+        (GERMAN, "Wer hat ihr das Cello geschenkt?", False),
+        (GERMAN, "Cello?", False),  # says nothing of its language: that of the notes does
+        ((*ENGLISH, *GERMAN), "Who gave her the cello?", True),
+        ((*ENGLISH, *GERMAN), "Wer hat ihr das Cello geschenkt?", False),
+    ],
+)
+def test_an_encoder_for_english_alone_reads_nothing_else(
+    alice: User,
+    settings: Any,
+    ollama: OllamaPeer,
+    notes: tuple[str, ...],
+    question: str,
+    *,
+    asked: bool,
+) -> None:
+    settings.IZZY_EMBEDDER = "ollama:all-minilm"
+    save(alice, *notes)
+    assert side_fill(settings.IZZY_EMBEDDER) == len(notes)
+    assert side_waiting(settings.IZZY_EMBEDDER) == 0
+    assert set(GERMAN).isdisjoint(ollama.texts)
+    ollama.requests.clear()
+    found = search(alice.pk, question)
+    recall(alice.pk, [question], top_k=5, scope=Scope())
+    near_occasions(alice.pk, GERMAN)
+    assert bool(ollama.requests) == asked
+    assert ("encoder" in found[0].parts) == asked
+    settings.IZZY_EMBEDDER = "ollama:nomic-embed-text"  # of which nobody has said so
+    side_fill(settings.IZZY_EMBEDDER)
+    search(alice.pk, question)
+    assert set(notes) <= {text.removeprefix("search_document: ") for text in ollama.texts}
+    assert f"search_query: {question}" in ollama.texts
 
 
 @needs_weights
