@@ -118,13 +118,19 @@ def foreign_batches(reader: Reader, upload: Upload, *, at: int = 0) -> Iterator[
 
 
 def _parts(reader: Reader, upload: Upload) -> Iterator[tuple[str, Read]]:
+    """The records with their kinds. Links come last: all notes are there by then, and a page with its links is no batch of its own."""
+    links: list[ForeignEdge] = []
     for value in reader.read(upload):
-        if not isinstance(value, ForeignConversation) or len(value.messages) <= MESSAGES:
+        if isinstance(value, ForeignEdge):
+            links.append(value)
+        elif not isinstance(value, ForeignConversation) or len(value.messages) <= MESSAGES:
             yield KINDS.get(type(value), "record"), value
-            continue
-        for start in range(0, len(value.messages), MESSAGES):
-            some = value.messages[start : start + MESSAGES]
-            yield "foreign_conversation", replace(value, messages=some)
+        else:
+            for start in range(0, len(value.messages), MESSAGES):
+                some = value.messages[start : start + MESSAGES]
+                yield "foreign_conversation", replace(value, messages=some)
+    for link in links:
+        yield "foreign_edge", link
 
 
 def foreign_count(reader: Reader, upload: Upload) -> Iterator[int]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
 from pydantic import Field
@@ -65,12 +65,12 @@ def edge_rows(user_id: UUID) -> Iterator[Row]:
 
 
 def edges_plan(taking: Taking, entries: Sequence[Entry]) -> Write:
-    """Plans links; one of a foreign file may come before its notes, and waits for the end then."""
+    """Plans links, whose notes stand before them."""
     given = shaped(taking, [entry for entry in entries if entry.kind == "edge"], EdgeRecord)
     given += shaped(
         taking, [_foreign_edge(taking, e) for e in entries if e.kind == "foreign_edge"], EdgeRecord
     )
-    return _edges(taking, given, ended=False)
+    return _edges(taking, given)
 
 
 def _foreign_edge(taking: Taking, entry: Entry) -> Entry:
@@ -89,7 +89,7 @@ def _foreign_edge(taking: Taking, entry: Entry) -> Entry:
     return Entry(entry.kind, given, entry.place, entry.line)
 
 
-def _edges(taking: Taking, given: Sequence[tuple[Entry, EdgeRecord]], *, ended: bool) -> Write:
+def _edges(taking: Taking, given: Sequence[tuple[Entry, EdgeRecord]]) -> Write:
     notes = ids_here(taking, "note", {key for _, edge in given for key in (edge.source, edge.target)})
     ids = ids_here(taking, "edge", {edge.id for _, edge in given})
     foreign = set() if taking.trusted else _not_imported(taking.user_id, notes.there)
@@ -102,16 +102,7 @@ def _edges(taking: Taking, given: Sequence[tuple[Entry, EdgeRecord]], *, ended: 
         if source == target:
             taking.report.refuse(entry, "A note cannot be linked to itself.")
         elif not (notes.known(edge.source) and notes.known(edge.target)):
-            if ended or entry.kind == "edge":
-                taking.report.skip(entry, UNLINKED)
-            else:
-                late = {
-                    "kind": entry.kind,
-                    "place": entry.place,
-                    "edge": entry.value,
-                    "line": entry.line,
-                }
-                taking.later.append(late)
+            taking.report.skip(entry, UNLINKED)
         elif (source, target, edge.relation) in linked or ids.known(edge.id):
             taking.report.skip(entry, KNOWN)
         elif source in foreign or target in foreign:
@@ -137,9 +128,3 @@ def _not_imported(user_id: UUID, keys: Collection[UUID]) -> set[UUID]:
     """Those of the notes that did not come from an import: a file of others links nothing to them."""
     rows = Memory.objects.owned_by(user_id).filter(pk__in=keys).exclude(origin=Origin.IMPORT)
     return set(rows.values_list("pk", flat=True))
-
-
-def edges_settle(taking: Taking, late: Sequence[dict[str, Any]]) -> Write:
-    """Plans links whose notes may have come after them."""
-    entries = [Entry(each["kind"], each["edge"], each["place"], each["line"]) for each in late]
-    return _edges(taking, shaped(taking, entries, EdgeRecord), ended=True)

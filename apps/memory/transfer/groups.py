@@ -4,7 +4,7 @@ from apps.core.transfer import RecordGroup, record_groups
 from apps.memory.models import Memory, MemoryEdge, MemoryFile, MemoryUse
 
 from .documents import file_documents, note_documents
-from .edge_records import edge_rows, edges_plan, edges_settle
+from .edge_records import edge_rows, edges_plan
 from .file_records import file_rows, files_plan
 from .handles import handle_rows, handles_plan
 from .note_records import note_rows
@@ -58,8 +58,7 @@ def register() -> None:
         "foreign notes", RecordGroup(rank=12, kinds=("foreign_note",), plan=notes_plan)
     )
     record_groups.register(
-        "foreign edges",
-        RecordGroup(rank=13, kinds=("foreign_edge",), plan=edges_plan, settle=edges_settle),
+        "foreign edges", RecordGroup(rank=13, kinds=("foreign_edge",), plan=edges_plan)
     )
     record_groups.register(
         "foreign files", RecordGroup(rank=21, kinds=("foreign_file",), plan=files_plan)

@@ -50,7 +50,7 @@ class ForeignNote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignEdge:
-    """A link between two notes of the same file, by their keys. It may come before them."""
+    """A link between two notes of the same file, by their keys. It may come before them: links are taken last."""
 
     place: str
     source: str

@@ -10,6 +10,7 @@ from apps.chat.models import Conversation, Message
 from apps.core.errors import InvalidInput
 from apps.memory.models import CaptureWindow, Memory, MemoryEdge, MemoryFile
 from apps.memory.transfer import records
+from apps.memory.transfer.batches import foreign_batches
 from apps.memory.transfer.records import (
     ForeignConversation,
     ForeignEdge,
@@ -26,6 +27,7 @@ from apps.search.documents import Source
 from apps.search.selectors import passages_saying
 
 from .conftest import TakeIn, counts, exported
+from .reading import Uploads, zipped
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -79,6 +81,16 @@ def test_everything_that_a_reader_gives_is_taken_and_nothing_twice(
     again = take_in(bob, b"whatever", format="sample")
     assert counts(again) == {}
     assert exported(bob) == before
+
+
+def test_the_links_of_a_folder_are_taken_in_one_go_behind_its_pages(upload: Uploads) -> None:
+    pages = {f"Page {n}.md": f"Text {n}, see [[Page {(n + 1) % 30}]]" for n in range(30)}
+    packed = upload("vault.zip", zipped(pages))
+    first, second = foreign_batches(records.reader_for(packed), packed)
+
+    assert {entry.kind for entry in first.entries} == {"foreign_note"}
+    assert {entry.kind for entry in second.entries} == {"foreign_edge"}
+    assert second.count == 30
 
 
 def test_others_words_wait_and_what_was_said_is_found_and_read(

@@ -3,6 +3,7 @@
 import gzip
 import io
 import tracemalloc
+import unicodedata
 import zipfile
 from collections.abc import Callable
 
@@ -116,6 +117,31 @@ def test_paths_with_backslashes_are_folders(upload: Uploads) -> None:
     packed = zipped({"export\\conversations.json": [TALK], "export\\chat.html": ""})
 
     assert len(Found(upload("x.zip", packed)).conversations) == 1
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+@pytest.mark.parametrize("flagged", [True, False])
+def test_names_are_read_as_they_were_written(upload: Uploads, form: str, flagged: bool) -> None:
+    """macOS and `zip` write UTF-8 without saying so, and macOS takes accents apart."""
+    name = unicodedata.normalize(form, "Café.md")
+    packed = zipped({name: "Open at nine", "b.md": "See [[Café]]"})
+    if not flagged:
+        for mark, place in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+            at = packed.index(mark) + place
+            packed = packed[:at] + b"\0\0" + packed[at + 2 :]
+    found = Found(upload("v.zip", packed))
+
+    assert found.texts == ["Café\n\nOpen at nine", "b\n\nSee [[Café]]"]
+    assert found.edges == [(found.texts[1], "links_to", found.texts[0])]
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_of_two_files_of_one_name_the_later_counts(upload: Uploads) -> None:
+    packed = io.BytesIO(zipped({"a.md": "Old", "b.md": "Other"}))
+    with zipfile.ZipFile(packed, "a") as archive:
+        archive.writestr("a.md", "New")
+
+    assert Found(upload("v.zip", packed.getvalue())).texts == ["a\n\nNew", "b\n\nOther"]
 
 
 def test_memory_stays_bounded_with_a_large_export(upload: Uploads) -> None:

@@ -169,3 +169,8 @@ def test_a_markdown_file_of_bullets_is_a_list(upload: Uploads) -> None:
 def test_what_is_no_text_is_refused_with_a_sentence(upload: Uploads, content: bytes) -> None:
     with pytest.raises(InvalidInput):
         Found(upload("file", content))
+
+
+def test_a_number_of_thousands_of_digits_is_refused_with_a_sentence(upload: Uploads) -> None:
+    with pytest.raises(InvalidInput, match="broken"):
+        Found(upload("m.json", '[{"content": "Likes tea", "id": ' + "1" * 5000 + "}]"))

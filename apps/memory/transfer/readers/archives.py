@@ -6,9 +6,11 @@ import re
 import shutil
 import stat
 import tempfile
+import unicodedata
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -43,6 +45,7 @@ _BROKEN = (
     ValueError,
 )
 ZIP, GZIP = b"PK", b"\x1f\x8b"
+UTF8_NAME = 0x800  # the flag of a zip's entry that says so
 
 
 Stream = IO[bytes] | gzip.GzipFile
@@ -163,9 +166,11 @@ def _members(file: Path | IO[bytes], packed: int, name: str) -> list[Document]:
         raise TooLarge(f"{name} holds {len(entries):,} files; at most {MAX_ENTRIES:,} are accepted.")
     if _is_bomb(sum(entry.file_size for entry in entries), packed):
         raise TooLarge(_bomb(name))
-    found = []
+    found: dict[
+        str, Document
+    ] = {}  # by path: of two files of one name the later counts, as where one unpacks it
     for entry in entries:
-        path = entry.filename.replace("\\", "/")
+        path = _path(entry)
         if path.startswith("/") or re.match(r"[A-Za-z]:", path) or ".." in path.split("/"):
             raise InvalidInput(
                 f"{name} names a path outside itself ({path[:100]!r}); it is not imported."
@@ -178,8 +183,18 @@ def _members(file: Path | IO[bytes], packed: int, name: str) -> list[Document]:
         if _is_bomb(entry.file_size, entry.compress_size):
             raise TooLarge(_bomb(name))
         if not (path.endswith("/") or stat.S_ISLNK(entry.external_attr >> 16) or _JUNK.search(path)):
-            found.append(_document(archive, entry, path))
-    return found
+            found[path] = _document(archive, entry, path)
+    return list(found.values())
+
+
+def _path(entry: zipfile.ZipInfo) -> str:
+    """Its path as people write it: with slashes, its letters put together (macOS takes é apart), and in UTF-8 where it is so,
+    which neither macOS nor `zip` says of it."""
+    name = entry.filename
+    if not entry.flag_bits & UTF8_NAME:
+        with suppress(UnicodeError):
+            name = name.encode("cp437").decode("utf-8")
+    return unicodedata.normalize("NFC", name.replace("\\", "/"))
 
 
 def _document(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, path: str) -> Document:

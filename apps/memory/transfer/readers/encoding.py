@@ -124,7 +124,10 @@ def json_items(document: Document) -> Iterator[Any]:
                     raise TooLarge(f"Entry {count + 1} of {document.name} is too large.") from error
                 buffer, place, wanted = buffer[place:] + more, 0, wanted * 2
                 continue
-            except RecursionError as error:
+            except (
+                ValueError,
+                RecursionError,
+            ) as error:  # a number of thousands of digits, brackets without end
                 raise InvalidInput(_broken(document), code="broken_json") from error
             if value is _END:
                 break
