@@ -6,6 +6,7 @@ import tracemalloc
 import unicodedata
 import zipfile
 from collections.abc import Callable
+from typing import Literal
 
 import pytest
 
@@ -121,7 +122,9 @@ def test_paths_with_backslashes_are_folders(upload: Uploads) -> None:
 
 @pytest.mark.parametrize("form", ["NFC", "NFD"])
 @pytest.mark.parametrize("flagged", [True, False])
-def test_names_are_read_as_they_were_written(upload: Uploads, form: str, flagged: bool) -> None:
+def test_names_are_read_as_they_were_written(
+    upload: Uploads, form: Literal["NFC", "NFD"], flagged: bool
+) -> None:
     """macOS and `zip` write UTF-8 without saying so, and macOS takes accents apart."""
     name = unicodedata.normalize(form, "Café.md")
     packed = zipped({name: "Open at nine", "b.md": "See [[Café]]"})
