@@ -6,14 +6,15 @@ import logging
 import os
 import secrets
 import socket
-from collections.abc import AsyncIterator, Collection, Mapping
-from contextlib import asynccontextmanager
+import threading
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from datetime import timedelta
 from functools import cache
 from typing import Any, ClassVar
 from uuid import UUID
 
-from django.db import DatabaseError, models
+from django.db import DatabaseError, connections, models
 from django.db import Error as DatabaseFailure
 from django.db.models import Q
 from django.db.models.functions import Now
@@ -129,6 +130,28 @@ class Leased(models.Model):
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
+
+    @classmethod
+    @contextmanager
+    def leases_kept(cls, keys: Collection[UUID], runner: str = PROCESS, /) -> Iterator[None]:
+        """The same for work that holds its thread: another one extends these leases."""
+        left, kept = threading.Event(), list(keys)
+
+        def keep() -> None:
+            while not left.wait(EXTEND_SECONDS):
+                try:
+                    cls.leases_extend(kept, runner)
+                except DatabaseError as error:  # as below
+                    logger.warning("leases could not be extended: %s", error)
+            connections.close_all()
+
+        thread = threading.Thread(target=keep, name="leases", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            left.set()
+            thread.join()
 
     @classmethod
     async def _keep(cls, key: UUID, runner: str) -> None:

@@ -253,13 +253,14 @@ def imports_run() -> timedelta | None:
             runs[job.pk] = Run(job)
         if not runs:
             return None
-        for key, run in list(runs.items()):
-            try:
-                if run.step():
-                    continue
-            except LeaseLost:
-                logger.info("import %s is somebody else's by now", key)
-            del runs[key]
+        with Import.leases_kept(runs):
+            for key, run in list(runs.items()):
+                try:
+                    if run.step():
+                        continue
+                except LeaseLost:
+                    logger.info("import %s is somebody else's by now", key)
+                del runs[key]
 
 
 def _next(room: int) -> list[Import]:

@@ -2,13 +2,17 @@
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from django.core.management import CommandError, call_command
+from django.utils import timezone
 
 from apps.accounts.models import User
 from apps.chat.models import Conversation, Message
 from apps.core.errors import InvalidInput
-from apps.memory.models import CaptureWindow, Memory, MemoryEdge, MemoryFile
+from apps.core.jobs import leases
+from apps.memory.models import CaptureWindow, Import, Memory, MemoryEdge, MemoryFile
 from apps.memory.transfer import records
 from apps.memory.transfer.batches import foreign_batches
 from apps.memory.transfer.records import (
@@ -25,6 +29,7 @@ from apps.memory.transfer.records import (
 )
 from apps.search.documents import Source
 from apps.search.selectors import passages_saying
+from tests.waiting import eventually
 
 from .conftest import TakeIn, counts, exported
 from .reading import Uploads, zipped
@@ -126,6 +131,35 @@ def test_a_reader_that_fails_at_the_end_has_taken_nothing(
     job = take_in(bob, b"whatever", format="cut")
     assert (job.state, job.error) == ("failed", "The archive is cut off.")
     assert not Memory.objects.for_user(bob).exists()
+
+
+def test_a_file_that_takes_long_to_read_stays_with_its_reader(
+    bob: User, take_in: TakeIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slowly(upload: Upload) -> Iterator[Read]:
+        open_ones = Import.objects.unscoped().filter(state="running")
+        open_ones.update(lease_until=timezone.now().replace(year=2020))
+        eventually(lambda: not open_ones.filter(Import.lease_free()).exists())
+        yield from entries(upload)
+
+    made = Reader(name="slow", title="Slow", matches=lambda upload: False, read=slowly)
+    monkeypatch.setitem(records._readers, "slow", made)
+    monkeypatch.setattr(leases, "EXTEND_SECONDS", 0.01)
+    assert take_in(bob, b"x", format="slow").state == "done"
+
+
+def test_the_command_says_that_another_process_goes_on(
+    bob: User, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def taken_away(upload: Upload) -> Iterator[Read]:
+        Import.objects.unscoped().update(runner="another")
+        yield from entries(upload)
+
+    made = Reader(name="away", title="Away", matches=lambda upload: False, read=taken_away)
+    monkeypatch.setitem(records._readers, "away", made)
+    (tmp_path / "file").write_bytes(b"x")
+    with pytest.raises(CommandError, match="Another process goes on"):
+        call_command("import_memories", str(tmp_path / "file"), user="bob", format="away")
 
 
 def test_a_memory_graph_is_known_by_itself(bob: User, take_in: TakeIn) -> None:

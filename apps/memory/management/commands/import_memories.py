@@ -13,6 +13,7 @@ from rich.table import Table
 from apps.accounts.models import User
 from apps.core.db.writing import writing_for
 from apps.core.errors import IzzyError
+from apps.core.jobs.leases import LeaseLost
 from apps.memory.models import Import, ImportState
 from apps.memory.transfer.jobs import AUTO, import_create, import_formats, import_get
 from apps.memory.transfer.running import CUT_OFF, Run, import_taken
@@ -81,8 +82,14 @@ class Command(BaseCommand):
         console = Console(file=sys.stderr)
         with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
             task = progress.add_task(f"Importing {job.name or 'text'}", total=None)
-            while run.step():
-                progress.update(task, completed=run.at, total=run.job.total or None)
+            try:
+                with Import.leases_kept([taken.pk]):
+                    while run.step():
+                        progress.update(task, completed=run.at, total=run.job.total or None)
+            except LeaseLost:  # this one was stopped for a while, as by the machine's sleep
+                raise CommandError(
+                    "Another process goes on with this import; see: izzy imports"
+                ) from None
 
     def _print(self, job: Import) -> None:
         table = Table("", "taken", "merged", "skipped", "wrong")
