@@ -1,10 +1,13 @@
 """Work for many users, some of them side by side, so that a slow one keeps no other waiting."""
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, TypeVar
 from uuid import UUID
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -19,21 +22,30 @@ async def users_by_turns(
     """Does what waits for users, also what comes meanwhile, until nothing is left.
 
     `due` gives what is next for each user, those first who have waited longest; `work` does one such piece. A user has one
-    piece under way at a time, and goes before those who have had more. What `work` raises ends everything and is raised.
+    piece under way at a time, and goes before those who have had more. One whose piece fails gets no other; what the first such
+    raised is raised once the others have nothing left.
     """
     turns: Counter[UUID] = Counter()
     busy: dict[UUID, asyncio.Task[None]] = {}
+    failed: dict[UUID, Exception] = {}
     try:
         while True:
-            waiting = {user_id: piece for user_id, piece in (await due()).items() if user_id not in busy}
+            waiting = {key: piece for key, piece in (await due()).items() if key not in {*busy, *failed}}
             for user_id in sorted(waiting, key=lambda user_id: turns[user_id])[: AT_ONCE - len(busy)]:
                 turns[user_id] += 1
                 busy[user_id] = asyncio.create_task(work(waiting[user_id]))
+            if not busy and failed:
+                raise next(iter(failed.values()))
             if not busy:
                 return
             await asyncio.wait(busy.values(), timeout=LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
             for user_id in [user_id for user_id, task in busy.items() if task.done()]:
-                await busy.pop(user_id)
+                try:
+                    await busy.pop(user_id)
+                except Exception as error:
+                    if failed:
+                        logger.error("what waited for another user failed, too", exc_info=error)
+                    failed[user_id] = error
     finally:
         for task in busy.values():
             task.cancel()

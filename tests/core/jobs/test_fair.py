@@ -63,15 +63,32 @@ async def test_what_comes_meanwhile_is_done_as_well() -> None:
     assert work.done == [ALICE, BOB]
 
 
-async def test_a_failure_ends_it_and_what_runs_beside() -> None:
-    stopped = asyncio.Event()
+async def test_a_failure_is_raised_when_the_others_have_nothing_left() -> None:
+    work = Work({ALICE: 2, BOB: 3})
 
-    async def due() -> dict[UUID, bool]:
-        return {ALICE: True, BOB: False}
-
-    async def do(fails: bool) -> None:
-        if fails:
+    async def do(user_id: UUID) -> None:
+        if user_id == ALICE:
             raise ValueError("broken")
+        await work.do(user_id)
+
+    with pytest.raises(ValueError, match="broken"):
+        await users_by_turns(work.due, do)
+    assert work.done == [BOB] * 3
+
+
+async def test_where_nobody_can_say_what_waits_it_ends_with_what_runs() -> None:
+    asked, stopped = 0, asyncio.Event()
+
+    async def due() -> dict[UUID, UUID]:
+        nonlocal asked
+        asked += 1
+        if asked > 1:
+            raise ValueError("broken")
+        return {ALICE: ALICE, BOB: BOB}
+
+    async def do(user_id: UUID) -> None:
+        if user_id == ALICE:
+            return
         try:
             await asyncio.sleep(3600)
         finally:
