@@ -77,6 +77,16 @@ def test_what_waits_is_in_no_search_no_prompt_and_no_recall(alice: User) -> None
     assert waiting_count(alice.pk) == 1
 
 
+def test_what_is_saved_again_while_it_waits_waits_once(alice: User) -> None:
+    first = waiting(alice)
+    assert waiting(alice).pk == first.pk
+    other = memory_submit(user_id=alice.pk, content=first.content, tags=["home"], change=FOREIGN)
+    assert other.pk != first.pk, "what it says beside its text would be lost"
+    assert waiting_count(alice.pk) == 2
+    review_reject(user_id=alice.pk, memory_id=first.pk)
+    assert waiting(alice).pk != first.pk
+
+
 def test_accepting_makes_it_memory_and_does_not_raise_the_trust(alice: User) -> None:
     note = waiting(alice)
     review_accept(user_id=alice.pk, memory_id=note.pk)

@@ -155,11 +155,17 @@ def status_for(*, user_id: UUID, trust: Trust, sensitive: bool = False) -> tuple
 
 @transaction.atomic
 def memory_submit(*, user_id: UUID, content: str, change: Change, **fields: object) -> Memory:
-    """A new note that the user did not write by hand: active, or pending where it has to be reviewed."""
+    """A new note that the user did not write by hand: active, or pending where it has to be reviewed. One that waits already as
+    it is to be is that one."""
     status, reason = status_for(user_id=user_id, trust=change.trust, sensitive=change.sensitive)
     values = clean_changes({"content": content, **fields, "status": status})
     if status == Status.PENDING:
         values |= {"review_reason": reason, "proposed_action": Proposal.ADD}
+        for known in Memory.objects.for_user(user_id).filter(
+            status=Status.PENDING, content=values["content"]
+        ):
+            if all(getattr(known, name) == value for name, value in values.items()):
+                return known
     return notes_store(user_id, [values], change)[0]
 
 
