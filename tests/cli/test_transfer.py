@@ -106,6 +106,15 @@ def test_what_is_wrong_is_named_and_the_rest_is_taken(izzy: Izzy) -> None:
     assert "done" in done.text
 
 
+def test_a_file_whose_end_is_missing_is_no_success(izzy: Izzy) -> None:
+    file = izzy.home / "izzy.jsonl"
+    lines = izzy.run("export").ok().text.splitlines()
+    file.write_text("\n".join(lines[:-1]) + "\n")
+    done = izzy.run("import", str(file), "--own")
+    assert done.code == 1
+    assert "ends early" in done.text
+
+
 def test_pasted_memories_come_in_through_a_pipe(izzy: Izzy) -> None:
     izzy.run("import", "--pasted", "--accept", given="- Collects snow globes\n- Speaks Basque\n").ok()
     assert "snow globes" in izzy.run("list", "snow", "globes").ok().text

@@ -154,3 +154,9 @@ def test_the_page_says_what_there_is_and_each_line_leads_to_that_many_notes(
     for line in lines.values():
         assert line.href.replace("&", "&amp;") in page
         assert browser.get(line.href).content.decode().count("data-note=") == line.count
+
+
+def test_the_command_says_where_there_is_nobody(db: None) -> None:
+    out = StringIO()
+    call_command("memory_quality", stdout=out)
+    assert out.getvalue() == "There are no users yet.\n"

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator
+from pathlib import PurePosixPath
 from uuid import UUID
 
 from django.db.models import QuerySet
@@ -69,8 +70,14 @@ def _word(relation: str) -> str:
 
 
 def file_documents(user_id: UUID) -> Iterator[Document]:
-    """Each file under its own path."""
+    """Each file under its own path; one that differs from another in case alone with a number, as many systems take both for one."""
+    taken: set[str] = set()
     for page in pages(MemoryFile.objects.for_user(user_id), 20):
         for file in page:
-            path = f"files/{file.path.removeprefix(f'{ROOT}/')}"
-            yield Document(path, [file.content], file.updated_at)
+            place, number = PurePosixPath("files", file.path.removeprefix(f"{ROOT}/")), 1
+            path = place
+            while str(path).casefold() in taken:
+                number += 1
+                path = place.with_name(f"{place.stem} ({number}){place.suffix}")
+            taken.add(str(path).casefold())
+            yield Document(str(path), [file.content], file.updated_at)

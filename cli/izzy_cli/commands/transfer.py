@@ -119,7 +119,8 @@ def import_files(
     """Bring in an export of Izzy or of another program.
 
     What it may be: Izzy's own, ChatGPT's and Claude's zips, mem0, Letta, the MCP memory server, Markdown, CSV. The same
-    again brings nothing new. The exit code is 1 where something in it was wrong; the rest is taken all the same.
+    again brings nothing new. The exit code is 1 where something in it was wrong or its end is missing; the rest is taken
+    all the same.
     """
     if pasted and files not in {(), (STDIN,)}:
         raise missing("--pasted is for text that is piped in.")
@@ -133,7 +134,9 @@ def import_files(
         if not no_wait:
             answer = follow_import(client, answer, str(file), quiet=as_json)
         show_answer(answer, show_import, as_json=as_json)
-        bad += answer.value["state"] in {"failed", "cancelled"} or bool(answer.value["report"]["wrong"])
+        report = answer.value["report"]
+        ended_well = answer.value["state"] not in {"failed", "cancelled"}
+        bad += not ended_well or bool(report["wrong"] or report["notes"])  # a note: its end is missing
     if bad:
         raise Problem(f"Not all could be taken of {bad} of {len(files) or 1} files; see above.")
 

@@ -16,6 +16,7 @@ from django.test import Client
 
 from apps.accounts.models import User
 from apps.core.db.pool import in_db
+from apps.memory.files.services import file_write
 from apps.memory.models import Import, Memory
 from apps.memory.notes.creation import memory_create
 from apps.memory.notes.joining import edge_create
@@ -116,6 +117,18 @@ def test_markdown_has_names_that_every_file_system_takes(alice: User, api: Api) 
     assert {place[2] for place in places} >= {"Caf\u00e9"}
     assert len({place[2] for place in places}) == 2
     assert max(len(name.encode()) for place in places for name in place) <= 255
+
+
+def test_files_that_differ_in_case_alone_have_names_that_differ_in_more(alice: User, api: Api) -> None:
+    for name in ("Notes.md", "notes.md", "sub/NOTES.md"):
+        file_write(user_id=alice.pk, path=f"/memories/{name}", text=name)
+    data = body(api(alice).get("/api/v1/export/?format=markdown"))
+    archive = zipfile.ZipFile(io.BytesIO(data))
+    assert {name: archive.read(name).decode() for name in archive.namelist()} == {
+        "izzy/files/Notes.md": "Notes.md",
+        "izzy/files/notes (2).md": "notes.md",
+        "izzy/files/sub/NOTES.md": "sub/NOTES.md",
+    }
 
 
 def test_one_conversation_as_markdown(full: User, sign_in: Callable[[User], Client]) -> None:

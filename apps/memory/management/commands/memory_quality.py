@@ -34,8 +34,11 @@ class Command(BaseCommand):
         if options["json"]:
             self.stdout.write(json.dumps(figures, indent=2))
             return
+        if not figures:
+            self.stdout.write("There are no users yet.")
+            return
         table = Table("", *figures)
-        for line in next(iter(figures.values()), {}):
+        for line in next(iter(figures.values())):
             table.add_row(line.replace("_", " "), *(_shown(values[line]) for values in figures.values()))
         console = Console()
         with console.capture() as drawn:
