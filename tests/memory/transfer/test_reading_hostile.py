@@ -224,3 +224,48 @@ def test_it_survives_a_real_file_with_odd_values_in_it(name: str, data: st.DataO
         path = Path(folder) / "upload"
         path.write_bytes(as_bytes("\n".join(map(json.dumps, content)) if lines else json.dumps(content)))
         attempt(name, Upload(path, "export.json"))
+
+
+MANY = 1_000_000
+"""Signs that a reader which looked at them again for each of them would need hours for."""
+
+
+def said(text: str) -> list[Any]:
+    """A conversation of ChatGPT's in which somebody said this."""
+    message = {"id": "m", "author": {"role": "assistant"}, "content": {"parts": [text]}}
+    return [{"id": "c", "title": "", "current_node": "n", "mapping": {"n": {"message": message}}}]
+
+
+def chatted(text: str) -> list[Any]:
+    """A chat of Open WebUI's in which somebody said this."""
+    messages = [{"id": "m", "role": "assistant", "content": text}]
+    return [{"id": "c", "user_id": "u", "title": "", "chat": {"messages": messages}}]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("markdown", "`" * MANY),
+        ("markdown", "- [category] text\n" * (MANY // 16)),
+        ("markdown", "- knows [[Ann]]\n" * (MANY // 16)),
+        ("claude-code", "[" * MANY),
+        ("chatgpt", said("\ue200" * MANY)),
+        ("chatgpt", said(f"a{' ' * MANY}a")),
+        ("open-webui", chatted("<details " * (MANY // 9))),
+        ("json", '["a' + '\\"' * MANY + '"]'),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_many_equal_signs_are_read_at_once(name: str, content: object, tmp_path: Path) -> None:
+    path = tmp_path / "MEMORY.md"
+    path.write_bytes(as_bytes(content))
+    attempt(name, Upload(path, path.name))
+
+
+@pytest.mark.parametrize(
+    "front", ["[" * 30_000, "- " * 30_000, "".join(f"{' ' * n}a:\n" for n in range(300))]
+)
+def test_front_matter_that_is_nested_deeply_does_not_end_the_process(front: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.md"
+    path.write_text(f"---\n{front}\n---\nThe text.\n")
+    attempt("markdown", Upload(path, path.name))

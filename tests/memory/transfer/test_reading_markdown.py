@@ -108,6 +108,35 @@ def test_front_matter_that_is_no_good_yaml_does_not_cost_the_note(upload: Upload
     assert found.texts[-1].endswith("The text.")
 
 
+@pytest.mark.parametrize(
+    "front",
+    [
+        "aliases: [Ann]\ntags:\n  - people\n  - no\nborn: 1990-02-30",
+        'aliases: [Ann]\ntags: [people, "no"]\ndate: {{date}}',
+        "aliases:\n- Ann\ntags:\n- people\n- 'no'\ntitle: Anna: a friend",
+    ],
+)
+def test_a_value_that_cannot_be_costs_no_other(upload: Uploads, front: str) -> None:
+    pages = {"Anna.md": f"---\n{front}\n---\nLikes tea.", "b.md": "Met [[Ann]]."}
+    found = Found(upload("vault.zip", zipped(pages)))
+
+    assert found.notes[0].tags == ["people", "no"]
+    assert [relation for _, relation, _ in found.edges] == ["links_to"]
+
+
+def test_a_bullet_that_only_begins_like_a_relation_keeps_its_words(upload: Uploads) -> None:
+    pages = {
+        "day.md": "- Call [[Ann]] about the lease, 900 a month\n- knows [[Ann]]\n- owes [[Ann]] (20 since May)",
+        "Ann.md": "A friend.",
+    }
+    found = Found(upload("vault.zip", zipped(pages)))
+
+    assert found.texts[1] == (
+        "day\n\n- Call [[Ann]] about the lease, 900 a month\n- owes [[Ann]] (20 since May)\n\nknows Ann"
+    )
+    assert sorted(relation for _, relation, _ in found.edges) == ["knows", "links_to", "owes"]
+
+
 def test_fields_that_izzy_has_too_are_kept(upload: Uploads) -> None:
     front = "id: n-1\nkind: decision\nimportance: 5\ntier: short_term\ncategory: standing\nstatus: archived\noccasions: [on trips]\nvalid_to: 2030-01-01"
     [note] = Found(upload("n.md", f"---\n{front}\n---\nKeep it.")).notes

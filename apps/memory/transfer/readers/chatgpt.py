@@ -31,7 +31,7 @@ _NO_TALK = re.compile(
     r"tether_.*|citable_code_output|computer_output|app_pairing_content|sonic_webpage"
 )
 _CITATION = re.compile(
-    r"[ \t]*\ue200([^\ue201\ue202]*)\ue202?([^\ue201]*)\ue201|【\d+(?::\d+)?†[^】]*】"
+    r"(?<![ \t])[ \t]*\ue200([^\ue200-\ue202]*)\ue202?([^\ue200\ue201]*)\ue201|【\d+(?::\d+)?†[^【】]*】"
 )
 _FORGET = re.compile(r"(?:please )?(?:forget|delete|remove)\b", re.IGNORECASE)
 

@@ -39,7 +39,7 @@ _END = object()
 _SPACE = re.compile(r"[ \t\r\n]*")
 _JSON = re.compile(r"\{\s*(?:[\"}]|\Z)|\[\s*(?:[\"{\]]|\Z)")
 _CUT = re.compile(r"[.eE+-]{0,3}\Z")
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*(?:"(?P<key>\s*:)?|\Z)|[{}\[\]]', re.DOTALL)
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*(?:"(?P<key>\s*:)?|\\?\Z)|[{}\[\]]', re.DOTALL)
 
 
 def encoding_of(sample: bytes) -> str:

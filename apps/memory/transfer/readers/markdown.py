@@ -179,11 +179,7 @@ def _content(title: str, marks: Marks, description: str) -> str:
     heading = re.match(r"#{1,6}[ \t]+(.*)", prose)
     if heading and heading[1].strip().casefold() == title.casefold():
         title = ""
-    related = "\n".join(
-        f"{relation.replace('_', ' ')} {target}"
-        for relation, target in marks.relations
-        if relation != "links_to"
-    )
+    related = "\n".join(f"{relation.replace('_', ' ')} {target}" for relation, target in marks.stated)
     parts = [title, description if description not in prose else "", prose, related]
     return "\n\n".join(part for part in parts if part) or title or "Untitled"
 

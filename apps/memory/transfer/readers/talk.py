@@ -10,7 +10,7 @@ from .fields import MAX_NAME_CHARS, key_of, name_of, pieces, text_of
 
 MAX_MESSAGE_CHARS = 100_000
 _REASONING = re.compile(
-    r"<(think|thinking|reasoning)>.*?(?:</\1>|\Z)|<details\b[^>]*\btype=\"[^\"]*\"[^>]*>.*?(?:</details>|\Z)",
+    r"<(think|thinking|reasoning)>.*?(?:</\1>|\Z)|<details\b[^<>]*\btype=\"[^\"<>]*\"[^<>]*>.*?(?:</details>|\Z)",
     re.DOTALL | re.IGNORECASE,
 )
 NOBODY_SPOKE = "Nothing was said in it."
