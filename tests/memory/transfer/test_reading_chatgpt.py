@@ -175,8 +175,10 @@ def test_the_newest_list_of_memories_beside_a_chat_is_taken_once(upload: Uploads
     assert str(found.notes[0].created_at)[:10] == "2025-05-02"
 
 
-def test_one_conversation_by_itself_is_understood(upload: Uploads) -> None:
-    assert Found(upload("chat.json", small("c1", "alone"))).said == [[("user", "alone")]]
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_one_conversation_by_itself_is_understood(upload: Uploads, encoding: str) -> None:
+    packed = json.dumps(small("c1", "alone")).encode(encoding)
+    assert Found(upload("chat.json", packed)).said == [[("user", "alone")]]
 
 
 @pytest.mark.parametrize("part", [0.3, 0.6, 0.99])
@@ -190,7 +192,9 @@ def test_an_empty_export_gives_nothing(upload: Uploads) -> None:
     assert Found(upload("x.zip", zipped({"conversations.json": [], "chat.html": ""}))).all == []
 
 
-@pytest.mark.parametrize("time", [T * 1000, T * 1e6, str(T), "2025-12-14T00:19:33Z"])
+@pytest.mark.parametrize(
+    "time", [T * 1000, T * 1e6, str(T), "2025-12-14T00:19:33Z", "14.12.2025 00:19:33"]
+)
 def test_a_time_may_count_in_other_units(upload: Uploads, time: object) -> None:
     [conversation] = Found(upload("c.json", [small("c", "hi", create_time=time)])).conversations
     assert conversation.created_at

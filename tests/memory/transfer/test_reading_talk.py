@@ -59,6 +59,21 @@ def test_chats_of_open_webui_follow_the_current_branch(upload: Uploads, content:
     assert found.conversations[0].title == "Monads"
 
 
+def test_an_answer_of_open_webui_that_stands_in_its_output_alone_is_taken(upload: Uploads) -> None:
+    output = [
+        {"type": "reasoning", "content": [{"type": "output_text", "text": "hm"}]},
+        {"type": "message", "content": [{"type": "output_text", "text": "Un monoide."}]},
+        {"type": "function_call", "name": "f", "arguments": "{}"},
+        None,
+    ]
+    answer = {**owui_message("a1", "u1", [], "assistant", "", 1), "output": output}
+    messages = {"u1": owui_message("u1", None, ["a1"], "user", "Hola", 0), "a1": answer}
+    history = {"messages": messages, "currentId": "a1"}
+    found = Found(upload("chats.json", [{**CHAT, "chat": {"title": "Monads", "history": history}}]))
+
+    assert found.said == [[("user", "Hola"), ("assistant", "Un monoide.")]]
+
+
 def test_a_chat_of_open_webui_with_a_plain_list_is_read_in_its_order(upload: Uploads) -> None:
     plain = {
         "id": "c",

@@ -9,7 +9,7 @@ from apps.core.errors import InvalidInput
 
 from ..records import ForeignMessage, Read, Reader, Skipped, Upload, Wrong, content_key
 from .archives import Document, documents
-from .encoding import json_items, json_whole, sketches
+from .encoding import json_items, json_whole, sketch, sketches
 from .fields import (
     entries_in,
     fields_in,
@@ -89,7 +89,7 @@ def _once(found: Iterator[Read], seen: set[str]) -> Iterator[Read]:
 
 
 def _conversations(document: Document, snapshots: list[tuple[float, str, str]]) -> Iterator[Read]:
-    single = document.head(512).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")
+    single = "{" in sketch(document)
     entries = (
         entries_in(whole) or [whole]
         if single and (whole := _unwrapped(document))

@@ -22,8 +22,8 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _UNITS = ((1e16, 1e9), (1e14, 1e6), (1e11, 1e3))
 """From this number on an epoch counts in nano-, micro- and milliseconds: as seconds it would lie beyond the year 5000."""
 _SPELLINGS = (
-    *("%Y/%m/%d %H:%M:%S", "%Y/%m/%d %H:%M", "%Y/%m/%d", "%d.%m.%Y %H:%M", "%d.%m.%Y"),
-    *("%B %d, %Y", "%b %d, %Y", "%d %B %Y", "%d %b %Y", "%Y-%m", "%B %Y", "%b %Y"),
+    *("%Y/%m/%d %H:%M:%S", "%Y/%m/%d %H:%M", "%Y/%m/%d", "%d.%m.%Y %H:%M:%S", "%d.%m.%Y %H:%M"),
+    *("%d.%m.%Y", "%B %d, %Y", "%b %d, %Y", "%d %B %Y", "%d %b %Y", "%Y-%m", "%B %Y", "%b %Y"),
 )
 _TAGS_BETWEEN = re.compile(r"[,;\n]"), re.compile(r"[,;\s]+")
 """The separators of tags in a text: spaces too where they are written as `#one #two`."""

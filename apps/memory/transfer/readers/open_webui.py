@@ -122,10 +122,18 @@ def _parents(messages: dict[str, dict[str, Any]], *, in_tree: bool) -> dict[str,
 
 
 def _words(message: dict[str, Any]) -> str:
+    """The message's text; since version 0.10 an answer has it in the messages among its output alone."""
     content = message.get("content")
-    if isinstance(content, list):
-        return joined([text_of(part.get("text")) for part in content if isinstance(part, dict)])
-    return text_of(content)
+    items = [fields_in(item) for item in entries_in(message.get("output"))]
+    parts = [
+        part
+        for item in items
+        if item.get("type") == "message"
+        for part in entries_in(item.get("content"))
+    ]
+    return text_of(content) or joined(
+        [text_of(fields_in(part).get("text")) for part in entries_in(content) or parts]
+    )
 
 
 reader = Reader(
