@@ -14,7 +14,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path, PurePosixPath
+from pathlib import Path
+from posixpath import splitext
 from typing import IO, BinaryIO
 
 from apps.core.errors import InvalidInput, TooLarge
@@ -63,15 +64,15 @@ class Document:
 
     @property
     def stem(self) -> str:
-        return PurePosixPath(self.name).stem
+        return splitext(self.base)[0]
 
     @property
     def base(self) -> str:
-        return PurePosixPath(self.name).name
+        return self.name.rpartition("/")[2]
 
     @property
     def suffix(self) -> str:
-        return PurePosixPath(self.name).suffix.lower()
+        return splitext(self.base)[1].lower()
 
     def open(self) -> BinaryIO:
         """The bytes. Reading raises InvalidInput where they are broken or cut off, TooLarge where there are too many."""
@@ -191,6 +192,8 @@ def _path(entry: zipfile.ZipInfo) -> str:
     """Its path as people write it: with slashes, its letters put together (macOS takes é apart), and in UTF-8 where it is so,
     which neither macOS nor `zip` says of it."""
     name = entry.filename
+    if name.isascii():
+        return name.replace("\\", "/")
     if not entry.flag_bits & UTF8_NAME:
         with suppress(UnicodeError):
             name = name.encode("cp437").decode("utf-8")

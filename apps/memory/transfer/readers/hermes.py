@@ -35,10 +35,10 @@ def _files(upload: Upload) -> list[Document]:
 
 def matches(upload: Upload) -> bool:
     try:
-        found = _files(upload)
-        return bool(found) and (
-            len(documents(upload)) == 1 or any(each.base.lower() in _NAMES for each in found)
-        )
+        listed = documents(upload)
+        among = frozenset(document.name.lower() for document in listed)
+        named = [each for each in listed if len(listed) == 1 or each.base.lower() in _NAMES]
+        return any(_of_hermes(document, among) for document in named)
     except IzzyError:
         return False
 
