@@ -17,6 +17,7 @@ from .records import (
     Skipped,
     Upload,
     Wrong,
+    content_key,
 )
 
 RECORDS = 300
@@ -118,9 +119,16 @@ def foreign_batches(reader: Reader, upload: Upload, *, at: int = 0) -> Iterator[
 
 
 def _parts(reader: Reader, upload: Upload) -> Iterator[tuple[str, Read]]:
-    """The records with their kinds. Links come last: all notes are there by then, and a page with its links is no batch of its own."""
+    """The records with their kinds. Links come last: all notes are there by then, and a page with its links is no batch of its own.
+    A note under the id of one that said something else is another one."""
     links: list[ForeignEdge] = []
+    texts: dict[str, int] = {}
     for value in reader.read(upload):
+        if (
+            isinstance(value, ForeignNote)
+            and texts.setdefault(value.key, said := hash(value.content)) != said
+        ):
+            value = replace(value, key=content_key(value.key, value.content))
         if isinstance(value, ForeignEdge):
             links.append(value)
         elif not isinstance(value, ForeignConversation) or len(value.messages) <= MESSAGES:

@@ -98,6 +98,15 @@ def test_the_links_of_a_folder_are_taken_in_one_go_behind_its_pages(upload: Uplo
     assert second.count == 30
 
 
+def test_rows_that_share_an_id_and_say_different_things_are_all_taken(
+    bob: User, take_in: TakeIn
+) -> None:
+    table = b"id,content\n1,Likes tea\n1,Has a dog\n1,Likes tea\n2,Rows\n"
+    assert counts(take_in(bob, table, name="notes.csv")) == {"note": 3}
+    again = take_in(bob, table, name="notes.csv")
+    assert (counts(again), counts(again, "skipped")) == ({}, {"note": 4})
+
+
 def test_others_words_wait_and_what_was_said_is_found_and_read(
     bob: User, take_in: TakeIn, reader: Reader
 ) -> None:
