@@ -32,6 +32,7 @@ MAX_PLACES = 20
 MAX_WRONG = 200
 KNOWN = "It is here already."
 CHANGED = "It is here already and says something else; yours was kept."
+DELETED = "It was deleted here, and stays so until you restore it."
 GONE = "What it belongs to is not here."
 OWN_ONLY = "Only your own export brings it."
 

@@ -13,6 +13,7 @@ from apps.core.errors import IzzyError
 from apps.core.http.shapes import Checked, Lax, text
 from apps.core.transfer import (
     CHANGED,
+    DELETED,
     GONE,
     KNOWN,
     Entry,
@@ -119,7 +120,8 @@ def files_plan(taking: Taking, entries: Sequence[Entry]) -> Write:
         if key in made or key in taking.fresh:
             taking.report.skip(entry, KNOWN)
         elif key in there:
-            taking.report.skip(entry, KNOWN if there[key].content == record.content else CHANGED)
+            same = KNOWN if there[key].content == record.content else CHANGED
+            taking.report.skip(entry, DELETED if there[key].deleted_at else same)
         elif len(taken) >= MAX_FILES:
             taking.report.skip(entry, FULL)
         elif _same(taken.get(record.path), record.content):

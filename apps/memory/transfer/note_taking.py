@@ -10,6 +10,7 @@ from apps.core.db.writing import insert_all
 from apps.core.text import fold
 from apps.core.transfer import (
     CHANGED,
+    DELETED,
     GONE,
     KNOWN,
     Entry,
@@ -139,7 +140,9 @@ class _Batch:
             elif key in made or key in taking.fresh:
                 taking.report.skip(entry, KNOWN)
             elif key in there:
-                taking.report.skip(entry, KNOWN if there[key] == _words(record) else CHANGED)
+                said_there = there[key]
+                same = KNOWN if said_there == _words(record) else CHANGED
+                taking.report.skip(entry, same if said_there else DELETED)
             elif entry.kind == "foreign_note" and fold(record.content) in said:
                 taking.report.merge(entry.kind)
             else:
@@ -340,12 +343,16 @@ def _words(record: NoteRecord) -> tuple[str, list[str], str]:
     return record.content, record.tags, record.category
 
 
-def _there(user_id: UUID, keys: Sequence[UUID]) -> dict[UUID, tuple[str, list[str], str]]:
-    """The contents of the user's notes of these ids, deleted ones among them."""
+def _there(user_id: UUID, keys: Sequence[UUID]) -> dict[UUID, tuple[str, list[str], str] | None]:
+    """The contents of the user's notes of these ids, None of deleted ones."""
     rows = Memory.everything.filter(pk__in=keys).values_list(
-        "pk", "user_id", "content", "tags", "category"
+        "pk", "user_id", "content", "tags", "category", "deleted_at"
     )
-    return {key: (said, tags, category) for key, owner, said, tags, category in rows if owner == user_id}
+    return {
+        key: None if deleted else (said, tags, category)
+        for key, owner, said, tags, category, deleted in rows
+        if owner == user_id
+    }
 
 
 def _said_already(taking: Taking, records: Sequence[NoteRecord]) -> set[str]:

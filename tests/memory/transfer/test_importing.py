@@ -13,7 +13,9 @@ from apps.capabilities.models import Capability, CapabilityVersion
 from apps.chat.conversations.ingest import messages_ingest
 from apps.chat.models import Conversation, Message
 from apps.core.errors import InvalidInput
+from apps.memory.files.services import file_delete, file_write
 from apps.memory.models import Import, Memory, MemoryEdge
+from apps.memory.notes.changes import memory_delete
 from apps.memory.notes.creation import memory_create
 from apps.memory.transfer.jobs import import_cancel, import_create, import_get
 from apps.memory.transfer.running import Run, import_taken, imports_run
@@ -228,6 +230,19 @@ def test_a_note_that_was_changed_here_is_kept(full: User, take_in: TakeIn) -> No
     assert counts(job) == {}
     assert "Changed here" in contents(full)
     assert any("yours was kept" in row["reason"] for row in job.report["skipped"])
+
+
+def test_what_was_deleted_here_stays_so_and_the_report_says_it(alice: User, take_in: TakeIn) -> None:
+    note = memory_create(user_id=alice.pk, content="Mine")
+    file_write(user_id=alice.pk, path="/memories/a.md", text="Mine, too")
+    data = exported(alice)
+    memory_delete(user_id=alice.pk, memory_id=note.pk)
+    file_delete(user_id=alice.pk, path="/memories/a.md")
+    job = take_in(alice, data, own=True)
+    assert (counts(job), contents(alice)) == ({}, set())
+    told = {row["kind"]: row["reason"] for row in job.report["skipped"]}
+    assert "deleted here" in told["note"]
+    assert "deleted here" in told["file"]
 
 
 def test_a_conversation_that_went_on_goes_on_here(alice: User, bob: User, take_in: TakeIn) -> None:
