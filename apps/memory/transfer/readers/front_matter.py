@@ -87,7 +87,7 @@ def _check_depth(text: str) -> None:
 
 
 def _lines(text: str) -> dict[str, Any]:
-    """What stands in lines `name: value`, `name: [one, two]`, or as a list below a name."""
+    """The fields of lines `name: value` and `name: [one, two]`, and of lists below a name."""
     front: dict[str, Any] = {}
     above = ""
     for name, value, item in _FIELD.findall(text):
