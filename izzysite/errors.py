@@ -21,7 +21,7 @@ from django.urls import is_valid_path
 from rest_framework import exceptions
 from rest_framework.response import Response
 
-from apps.core.db.troubles import BUSY, explain
+from apps.core.db.troubles import unavailable
 from apps.core.errors import (
     Forbidden,
     InvalidInput,
@@ -30,13 +30,13 @@ from apps.core.errors import (
     NotFound,
     Throttled,
     TooLarge,
-    Unavailable,
 )
 from apps.core.http.middleware import error_response
 
 logger = logging.getLogger(__name__)
 
 SAFE_METHODS = ("GET", "HEAD")
+MACHINE = (DatabaseError, OSError)
 SERVER_ERROR_PAGE = """<!doctype html>
 <html lang="en">
 <head>
@@ -100,7 +100,7 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 def server_error(request: HttpRequest) -> HttpResponse:
     """Renders no template in whose making the error may lie."""
     raised = sys.exc_info()[1]
-    if isinstance(raised, DatabaseError) and (known := _from_database(raised)) is not None:
+    if isinstance(raised, MACHINE) and (known := unavailable(raised)) is not None:
         return _bare(request, known)
     return _bare(request, IzzyError(UNEXPECTED, code="server_error"))
 
@@ -148,21 +148,9 @@ def as_izzy_error(exception: Exception) -> IzzyError | None:
             return InvalidInput("The request is malformed.", code="bad_request")
         case ValidationError():
             return InvalidInput("; ".join(exception.messages))
-        case DatabaseError():
-            return _from_database(exception)
+        case DatabaseError() | OSError():
+            return unavailable(exception)
     return None
-
-
-def _from_database(exception: DatabaseError) -> IzzyError | None:
-    """503 where the machine is in trouble, such as a full disk: the same request will do when that is over."""
-    trouble = explain(exception)
-    if trouble is None or not trouble.passing:
-        return None
-    logger.error("%s %s", trouble.message, trouble.hint, exc_info=exception)
-    if trouble is BUSY:
-        return Unavailable(f"{trouble.message} {trouble.hint}", code="database_busy")
-    message = f"{trouble.message} Nothing can be saved until that is mended."
-    return Unavailable(message, code="database_unavailable")
 
 
 def _from_rest_framework(exception: exceptions.APIException) -> IzzyError:

@@ -28,6 +28,7 @@ from apps.chat.turns import services
 from apps.chat.turns.branches import branch_choose
 from apps.chat.turns.scheduler import Scheduler, scheduler
 from apps.core.db.pool import in_db
+from apps.core.db.troubles import unavailable
 from apps.core.db.writing import writing_for
 from apps.core.errors import InvalidInput, IzzyError, TooLarge, Unavailable
 from apps.core.http.edge import WRITABLE
@@ -174,9 +175,11 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is
             await handler(self, frame)
         except IzzyError as error:
             await self._refuse(error, client_id)
-        except DatabaseError:
-            logger.exception("a frame could not be handled: the database failed")
-            await self._refuse(Unavailable("The database did not answer. Try again."), client_id)
+        except DatabaseError as error:
+            if (known := unavailable(error)) is None:
+                logger.exception("a frame could not be handled: the database failed")
+                known = Unavailable("The database did not answer. Try again.")
+            await self._refuse(known, client_id)
 
     # --- Frames ------------------------------------------------------------------------------------------------
 

@@ -57,8 +57,8 @@ def attachment_add(
     _check_room(user_id, len(body))
     found = inspect(called, body)
     row = made_row(user_id, uuid7(), called, body, found)
-    files.file_write(row, body, found.picture)
     try:
+        files.file_write(row, body, found.picture)
         with transaction.atomic():
             _check_room(user_id, len(body))
             row.save(force_insert=True)

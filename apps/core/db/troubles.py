@@ -1,10 +1,15 @@
 """Explains to the person who runs Izzy what is wrong with the database: errors, and tables of another version."""
 
+import logging
 from typing import NamedTuple
 
 from django.apps import apps
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.migrations.loader import MigrationLoader
+
+from apps.core.errors import Unavailable
+
+logger = logging.getLogger(__name__)
 
 
 class Trouble(NamedTuple):
@@ -27,6 +32,7 @@ DAMAGED = Trouble(
     "The database file is damaged, or is no database.",
     "Restore it from a backup, see *Backups* in docs/operations.md.",
 )
+FULL = Trouble("The disk is full.", "Make room where the data directory lies.", True)
 KNOWN = {
     "no such table": NOT_SET_UP,
     "no such column": OTHER_VERSION,
@@ -35,7 +41,7 @@ KNOWN = {
     "duplicate column": OTHER_VERSION,
     "file is not a database": DAMAGED,
     "malformed": DAMAGED,
-    "is full": Trouble("The disk is full.", "Make room where the data directory lies.", True),
+    "is full": FULL,
     "disk i/o error": Trouble(
         "The database file cannot be read or written.",
         "Make room on the disk, or look at its health.",
@@ -54,6 +60,18 @@ KNOWN = {
     ),
 }
 """A part of SQLite's message, in lower case -> its trouble."""
+CLOSED = Trouble(
+    "A file of the data directory cannot be written or read.",
+    "Look at who may do so, and whether its disk takes writes.",
+    True,
+)
+FILES = {
+    "no space left": FULL,
+    "quota exceeded": FULL,
+    "read-only file system": CLOSED,
+    "permission denied": CLOSED,
+}
+"""A part of what the system says of a file, in lower case -> its trouble."""
 
 AWAY = Trouble(
     "PostgreSQL does not answer.", "Start it, or look at DATABASE_URL and the network between.", True
@@ -122,8 +140,10 @@ def sqlstate(error: BaseException) -> str:
 
 
 def explain(error: Exception) -> Trouble | None:
-    """The trouble behind a database's error, None for one that is nobody's but a bug's."""
+    """The trouble behind an error of the database or of a file, None for one that is nobody's but a bug's."""
     said, state = str(error).lower(), sqlstate(error)
+    if isinstance(error, OSError):
+        return next((trouble for part, trouble in FILES.items() if part in said), None)
     if connections[DEFAULT_DB_ALIAS].vendor == "postgresql":
         if not state and "connection" in said and "failed" in said:
             state = next((state for part, state in SAID.items() if part in said), "")
@@ -131,6 +151,19 @@ def explain(error: Exception) -> Trouble | None:
             return AWAY
         return next((trouble for start, trouble in STATES.items() if state.startswith(start)), None)
     return next((trouble for part, trouble in KNOWN.items() if part in said), None)
+
+
+def unavailable(error: Exception) -> Unavailable | None:
+    """What users are told where the machine is in trouble, such as a full disk, and the log why: the same request will do when that
+    is over. None for all other errors."""
+    trouble = explain(error)
+    if trouble is None or not trouble.passing:
+        return None
+    logger.error("%s %s", trouble.message, trouble.hint, exc_info=error)
+    if trouble is BUSY:
+        return Unavailable(f"{trouble.message} {trouble.hint}", code="database_busy")
+    message = f"{trouble.message} Nothing can be saved until that is mended."
+    return Unavailable(message, code="database_unavailable")
 
 
 def stale_tables(using: str = DEFAULT_DB_ALIAS) -> list[str]:

@@ -20,6 +20,7 @@ from django.conf import settings
 from django.db import close_old_connections, connections
 from django.utils import timezone
 
+from apps.core.db.troubles import explain
 from apps.core.health import CheckResult
 from apps.core.jobs.parent_watch import beat_for_ever
 from apps.core.log_ids import log_activity, log_ids
@@ -94,9 +95,9 @@ class SweepThread(threading.Thread):
             begun = time.monotonic()
             try:
                 sweep.function()
-            except Exception:
+            except Exception as error:  # noqa: BLE001  it is logged
                 FAILURES.add(sweep.name)
-                logger.exception("sweep %s failed", sweep.name)
+                _log_failure(error, f"sweep {sweep.name} failed")
             finally:
                 close_old_connections()
                 self._due[sweep.name] = time.monotonic() + sweep.every.total_seconds()
@@ -155,6 +156,15 @@ def check_worker() -> CheckResult:
     return CheckResult(True, "The background worker is running.")
 
 
+def _log_failure(error: Exception, what: str) -> None:
+    """With its traceback, but where the machine is in trouble: that fails every few seconds, and a log must not fill its disk."""
+    trouble = explain(error)
+    if trouble and trouble.passing:
+        logger.error("%s: %s %s", what, trouble.message, trouble.hint)
+    else:
+        logger.error(what, exc_info=error)
+
+
 def _job_ended(name: str, seconds: float) -> None:
     if seconds >= WORTH_A_LINE:
         log_activity("job", f"{name} ended", took_ms=round(seconds * 1000))
@@ -185,10 +195,10 @@ class Background:
             begun = time.monotonic()
             try:
                 rest = self._work()
-            except Exception:
+            except Exception as error:  # noqa: BLE001  it is logged
                 # Whatever went wrong, the next sweep is to begin anew.
                 FAILURES.add(self.name)
-                logger.exception("%s failed; it is tried again in a minute", self.name)
+                _log_failure(error, f"{self.name} failed; it is tried again in a minute")
                 rest = REST_AFTER_FAILURE
             _job_ended(self.name, time.monotonic() - begun)
         if rest is not None:

@@ -1,6 +1,7 @@
 """`manage.py backup`: what it takes with it, and what it does about files that go while it copies."""
 
 import json
+import sqlite3
 import stat
 import threading
 from collections.abc import Callable
@@ -164,6 +165,17 @@ def test_a_copy_replaces_nothing_and_lies_outside(data: Path, tmp_path: Path) ->
     assert not (data / "copy").exists()
     with pytest.raises(CommandError, match="cannot be looked at"):
         call_command("backup", str(tmp_path / ("x" * 300)))
+
+
+def test_a_full_disk_is_the_one_that_the_backup_was_to_lie_on(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*args: object, **options: object) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr(backup, "backup_make", full)
+    with pytest.raises(CommandError, match=f"the disk is full. Make room where {tmp_path / 'copy'}"):
+        call_command("backup", str(tmp_path / "copy"))
 
 
 @pytest.mark.parametrize("empty", [True, False])

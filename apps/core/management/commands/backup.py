@@ -13,7 +13,7 @@ from apps.core.backups import KEYS, BackupFailed, backup_made
 from apps.core.backups.making import backup_make
 from apps.core.db.copying import CopyFailed
 from apps.core.db.pool import database_file
-from apps.core.db.troubles import explain
+from apps.core.db.troubles import FULL, explain
 
 
 class Command(BaseCommand):
@@ -46,7 +46,9 @@ class Command(BaseCommand):
             lost = backup_make(data, part, keys=keys)
             part.rename(folder)
         except (OSError, sqlite3.Error, DatabaseError, CopyFailed, BackupFailed) as error:
-            raise CommandError(f"The backup failed, nothing was kept of it: {_why(error)}.") from error
+            raise CommandError(
+                f"The backup failed, nothing was kept of it: {_why(error, folder)}."
+            ) from error
         finally:
             shutil.rmtree(part, ignore_errors=True)
         backup_made()
@@ -82,7 +84,9 @@ def refuse(data: Path, folder: Path) -> None:
         raise CommandError("The backup cannot lie in the data directory itself.")
 
 
-def _why(error: Exception) -> str:
+def _why(error: Exception, folder: Path) -> str:
     """A sentence without its full stop."""
     trouble = explain(error)
+    if trouble is FULL:  # all that a backup writes lies there
+        return f"the disk is full. Make room where {folder} is to lie"
     return (f"{trouble.message} {trouble.hint}" if trouble else str(error).strip()).rstrip(".")
