@@ -1,9 +1,11 @@
 """The command line says what is wrong with the installation in a sentence, never a traceback."""
 
 import os
+import sqlite3
 import stat
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,7 @@ from apps.core.db.troubles import explain, stale_message, stale_tables
 from apps.core.health import check_database, unknown_settings
 from izzysite.management.commands import serve
 from izzysite.management.commands.serve import update_database
+from tests.peers.prepared import prepared
 from tests.site.test_documented import settings_read
 from tests.waiting import PATIENCE
 
@@ -161,8 +164,21 @@ def test_a_database_of_an_earlier_checkout_is_noticed_and_not_started_with() -> 
     result = check_database()
     assert not result.ok
     assert "another version" in result.message
-    with pytest.raises(CommandError, match=r"Move .* away"):
+    with pytest.raises(CommandError, match="`export_memories` of the version that made it"):
         update_database()
+
+
+@pytest.mark.parametrize("command", ["web", "worker"])
+def test_no_process_starts_with_a_database_of_another_version(tmp_path: Path, command: str) -> None:
+    environment = prepared().copy(tmp_path)
+    with closing(sqlite3.connect(tmp_path / "izzy.sqlite3")) as database:
+        database.execute("ALTER TABLE accounts_preferences DROP COLUMN build_continue")
+        database.commit()
+    told(
+        manage(tmp_path, command, **environment),
+        "another version of Izzy (accounts_preferences: no column build_continue)",
+        "`export_memories` of the version that made it",
+    )
 
 
 @pytest.mark.django_db

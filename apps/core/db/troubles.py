@@ -4,7 +4,8 @@ import logging
 from typing import NamedTuple
 
 from django.apps import apps
-from django.db import DEFAULT_DB_ALIAS, connections
+from django.core.management.base import CommandError
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections
 from django.db.migrations.loader import MigrationLoader
 
 from apps.core.errors import Unavailable
@@ -31,6 +32,10 @@ OTHER_VERSION = Trouble(
 DAMAGED = Trouble(
     "The database file is damaged, or is no database.",
     "Restore it from a backup, see *Backups* in docs/operations.md.",
+)
+CARRIED_OVER = (
+    "What is in it is as it was: take it out with `export_memories` of the version that made it and bring that in here."
+    " *Updates* in docs/operations.md says how."
 )
 FULL = Trouble("The disk is full.", "Make room where the data directory lies.", True)
 KNOWN = {
@@ -215,3 +220,15 @@ def stale_message(using: str = DEFAULT_DB_ALIAS) -> str:
         return ""
     more = f" and {len(found) - 1} more" if len(found) > 1 else ""
     return f"The database was made by another version of Izzy ({found[0]}{more})."
+
+
+def refuse_other_version() -> None:
+    """Raises CommandError where the tables are another version's: half of what is asked for would fail. One that is away, or not
+    set up yet, says so itself."""
+    try:
+        names = connections[DEFAULT_DB_ALIAS].introspection.table_names()
+        stale = stale_message() if "accounts_user" in names else ""
+    except DatabaseError:
+        return
+    if stale:
+        raise CommandError(f"{stale} {CARRIED_OVER}")

@@ -34,13 +34,15 @@ def watch_parent() -> None:
         ).start()
 
 
-def wait_at_gate() -> None:
-    """In a child: return when the supervisor has brought the database up to date."""
+def wait_at_gate() -> bool:
+    """In a child: return when the supervisor has brought the database up to date. False at once where there is no supervisor."""
     descriptor = _inherited(GATE)
-    if descriptor is not None:
-        while os.read(descriptor, 1):
-            pass
-        os.close(descriptor)
+    if descriptor is None:
+        return False
+    while os.read(descriptor, 1):
+        pass
+    os.close(descriptor)
+    return True
 
 
 def beat_for_ever() -> NoReturn:

@@ -19,7 +19,7 @@ from django.db.migrations.exceptions import InconsistentMigrationHistory
 from apps.accounts.services import setup_note
 from apps.core.db.alone import alone
 from apps.core.db.pool import database_file
-from apps.core.db.troubles import stale_message
+from apps.core.db.troubles import CARRIED_OVER, stale_message
 from apps.core.health import IZZY, check_data_directory, check_disk, process_ended
 from apps.core.http.sharing import bound, can_share, listen_arguments
 from apps.core.jobs.running import data_directory_hold
@@ -140,10 +140,7 @@ def update_database() -> None:
     except InconsistentMigrationHistory as error:
         stale = str(error)
     if stale:
-        raise CommandError(
-            f"{stale} Before the first release there may be no way to carry it over. Move {settings.IZZY_DATA_DIR}"
-            " away and start anew, or go back to the version that made it."
-        )
+        raise CommandError(f"{stale} {CARRIED_OVER}")
 
 
 def wait_for_port(host: str, port: int) -> None:

@@ -15,6 +15,7 @@ from django.db import connections
 from django.urls import get_resolver
 from django.utils.module_loading import import_string
 
+from apps.core.db.troubles import refuse_other_version
 from apps.core.db.writing import refuse_unlocked
 from apps.core.http.edge import BACKLOG
 from apps.core.http.sharing import bound, can_share, listen_arguments
@@ -47,7 +48,8 @@ class Command(BaseCommand):
         application = import_string(settings.ASGI_APPLICATION)
         get_resolver().url_patterns  # noqa: B018  loads the views now and not with the first request
         gc.enable()
-        wait_at_gate()
+        if not wait_at_gate():
+            refuse_other_version()
         refuse_other_keys()
         refuse_unlocked()
         endpoints = build_endpoint_description_strings(host=options["host"], port=options["port"])

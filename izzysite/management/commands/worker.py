@@ -4,6 +4,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
+from apps.core.db.troubles import refuse_other_version
 from apps.core.db.writing import refuse_unlocked
 from apps.core.jobs.parent_watch import wait_at_gate, watch_parent
 from apps.core.jobs.worker import run_worker, stand_back
@@ -16,7 +17,8 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         watch_parent()
-        wait_at_gate()
+        if not wait_at_gate():
+            refuse_other_version()
         refuse_other_keys()
         refuse_unlocked()
         stand_back()
