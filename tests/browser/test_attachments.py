@@ -5,7 +5,7 @@ from base64 import b64encode
 from collections.abc import Callable
 from typing import Any
 
-from playwright.sync_api import Page, Route, StorageState, expect
+from playwright.sync_api import Dialog, Page, Route, StorageState, expect
 
 from tests.browser.chat import Chat
 from tests.browser.conftest import Watch
@@ -155,6 +155,35 @@ def test_what_is_pasted_and_dropped_reaches_the_model_and_what_is_too_large_does
     file.get_by_role("button", name="Read").click()
     expect(page.locator(".file-text")).to_contain_text(SAID)
     expect(page.locator("[data-file]")).to_contain_text("untrusted")
+
+
+def test_a_file_waits_for_the_connection_and_is_asked_for_before_the_page_is_left(
+    server: Server, someone: StorageState, open_page: Callable[..., Page], watch: Watch
+) -> None:
+    watch.allowed.append("Failed to load resource")
+    page = open_page(server.url, state=someone)
+    chip, field = page.locator(".attached-chip"), Chat(page).field
+    field.press_sequentially("Look")  # a browser asks nobody who has touched nothing
+    away = [True]
+    page.route("**/api/v1/attachments/", lambda route: route.abort() if away[0] else route.continue_())
+    page.locator("[data-attach-input]").set_input_files([picked("one.txt", b"One.")])
+    expect(chip).to_contain_text("Waiting for the connection")
+    asked: list[str] = []
+
+    def stay(dialog: Dialog) -> None:
+        asked.append(dialog.type)
+        dialog.dismiss()
+
+    page.on("dialog", stay)
+    page.locator('.sidebar a[href="/memory/"]').first.click(no_wait_after=True)
+    eventually(lambda: page.evaluate("1") and asked)
+    assert asked == ["beforeunload"]
+    away.clear()
+    away.append(False)
+    expect(page.locator(".attached-chip[data-state=ready]")).to_have_count(1)
+    page.locator('.sidebar a[href="/memory/"]').first.click()
+    page.wait_for_url("**/memory/")
+    assert asked == ["beforeunload"]
 
 
 def test_a_file_on_its_way_stays_with_its_draft_when_another_conversation_is_opened(

@@ -89,6 +89,58 @@ def test_a_new_conversation_gets_its_address_without_reloading(stage: Stage) -> 
     assert "conversation" not in stage.sent[-1]
 
 
+def test_a_decision_that_the_connection_took_along_can_be_made_again(stage: Stage) -> None:
+    record = Recording()
+    stage.begin(record)
+    asked = {"id": "c1", "name": "memory_delete", "input": {"note_id": "n2"}}
+    stage.play(
+        record.event("approval_requested", "turn-1", **asked),
+        finished(record, "turn-1", "", pending_approval=asked),
+    )
+    yes = stage.page.get_by_role("button", name="Yes, allow")
+    yes.click()
+    expect(yes).to_be_disabled()
+    stage.until(lambda: stage.sent[-1]["type"] == "approve")
+    stage.sockets[-1].close()
+    expect(yes).to_be_enabled()
+    assert stage.sent[-1]["type"] == "open"
+
+
+SILENT = """window.WebSocket = class extends EventTarget {
+  static OPEN = 1;
+  readyState = 0;
+  close() {}
+}"""
+"""A network that answers nothing: neither yes nor no."""
+
+
+def test_a_connection_that_is_never_made_is_told(
+    server: Server, owner: StorageState, open_page: Callable[..., Page]
+) -> None:
+    page = open_page("about:blank", state=owner)
+    page.add_init_script(SILENT)
+    page.clock.install()
+    page.goto(server.url)
+    expect(Chat(page).field).to_be_focused()
+    expect(page.locator("#banner-lost")).to_be_hidden()
+    page.clock.fast_forward(60_000)
+    expect(page.locator("#banner-lost")).to_be_visible()
+
+
+def test_the_page_goes_on_asking_for_news_after_an_answer_that_is_none(stage: Stage) -> None:
+    asked: list[str] = []
+
+    def answer(route: Route) -> None:
+        asked.append(route.request.url)
+        if len(asked) <= 3:
+            route.fulfill(status=200, body="<html>Sign in to this network</html>")
+        else:
+            route.continue_()
+
+    stage.page.route("**/news/*", answer)
+    stage.until(lambda: len(asked) >= 5)
+
+
 def test_plain_text_shows_at_once_and_gives_way_to_rendered_markdown(stage: Stage) -> None:
     record = Recording()
     stage.begin(record)

@@ -4,6 +4,7 @@ import { ApiError, csrfToken } from "../core/api.js";
 import { fileSize, fileWords } from "./attached-view.js";
 
 const MOST = 10;
+const AGAIN_AFTER = 3000;
 
 export class AttachmentTray {
   #items = [];
@@ -27,6 +28,7 @@ export class AttachmentTray {
     });
     form.querySelector("textarea").addEventListener("paste", (event) => this.#onPaste(event));
     this.#listenForDrops();
+    window.addEventListener("beforeunload", (event) => this.#isSending && event.preventDefault());
   }
 
   /** What the server has of them, as messages have it. */
@@ -41,6 +43,11 @@ export class AttachmentTray {
   /** Not yet: one is still on its way. One that was refused does not keep the message back once it is taken away. */
   get isReady() {
     return this.#items.every((item) => item.file);
+  }
+
+  /** A file is on its way, here or to where it was picked: it is lost with the page. */
+  get #isSending() {
+    return [this.#items, ...this.#elsewhere.values()].flat().some((item) => !item.file && !item.error);
   }
 
   /** Shows what goes with another draft: these, which the server has, and what is still on its way there. What was picked for the
@@ -97,7 +104,7 @@ export class AttachmentTray {
     const body = new FormData();
     body.append("file", file, file.name);
     try {
-      item.file = await upload(body, item.abort.signal);
+      item.file = await this.#untilSent(item, file, body);
       item.name = item.file.name;
       this.announce(`${item.name} is attached.`);
     } catch (error) {
@@ -112,6 +119,22 @@ export class AttachmentTray {
     }
     this.#draw();
     this.changed();
+  }
+
+  /** Without a connection it waits for one, until the file is taken away or cannot be read any more. */
+  async #untilSent(item, file, body) {
+    for (;;) {
+      try {
+        return await upload(body, item.abort.signal);
+      } catch (error) {
+        if (error.code !== "unreachable") throw error;
+      }
+      item.waits = true;
+      this.#draw();
+      await new Promise((resolve) => setTimeout(resolve, AGAIN_AFTER));
+      item.abort.signal.throwIfAborted();
+      await file.slice(0, 1).arrayBuffer();
+    }
   }
 
   #remove(item) {
@@ -131,7 +154,7 @@ export class AttachmentTray {
 
   #chip(item) {
     const state = item.error ? "failed" : item.file ? "ready" : "sending";
-    const words = item.error ? `${item.error} Take it away to send the message without it.` : (item.file ? fileWords(item.file) : "Reading it…");
+    const words = item.error ? `${item.error} Take it away to send the message without it.` : (item.file ? fileWords(item.file) : item.waits ? "Waiting for the connection…" : "Reading it…");
     const thumb = item.file?.kind === "image" ? h("img", { src: `/api/v1/attachments/${item.file.id}/content/?shown=true`, alt: "" }) : state === "sending" ? h("span", { class: "spinner", "aria-hidden": "true" }) : icon(item.error ? "alert" : "file");
     return h("li", { class: "attached-chip", dataset: { state } },
       h("span", { class: "attached-thumb" }, thumb),
@@ -168,8 +191,14 @@ export class AttachmentTray {
 
 async function upload(body, signal) {
   const headers = { Accept: "application/json", "X-CSRFToken": csrfToken() };
-  const response = await fetch("/api/v1/attachments/", { method: "POST", headers, credentials: "same-origin", body, signal });
+  const response = await fetch("/api/v1/attachments/", { method: "POST", headers, credentials: "same-origin", body, signal }).catch(unreachable);
   const data = await response.json().catch(() => null);
-  if (response.ok) return data;
+  if (response.ok && data) return data;
+  if (!data && (response.ok || response.status >= 502)) unreachable(null); // broken off, or a proxy's that does not reach Izzy
   throw new ApiError(response.status, data?.code ?? "error", data?.message ?? `It could not be sent (${response.status}).`, data?.extra);
+}
+
+function unreachable(error) {
+  if (error?.name === "AbortError") throw error;
+  throw new ApiError(0, "unreachable", "Izzy cannot be reached right now.");
 }

@@ -168,6 +168,7 @@ export class ChatPage {
       const target = this.wanted ?? conversation;
       if (target) this.socket.send(target === conversation && seq > 0 ? { type: "open", conversation, seq } : { type: "open", conversation: target });
       for (const frame of this.outbox.frames) this.socket.send(frame);
+      this.log.resetAsks(); // a decision may have gone with the connection: what still waits can be decided again
     }
     this.log.drawAll(this.state);
     this.#afterChange();

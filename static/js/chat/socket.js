@@ -5,6 +5,7 @@ const FIRST_PAUSE = 500;
 const LONGEST_PAUSE = 15000;
 const PING_EVERY = 25000;
 const PONG_WITHIN = 8000;
+const OPEN_WITHIN = 15000;
 
 export class ChatSocket extends EventTarget {
   #url;
@@ -28,6 +29,7 @@ export class ChatSocket extends EventTarget {
     clearTimeout(this.#timer);
     const socket = new WebSocket(this.#url);
     this.#socket = socket;
+    this.#pongDue = setTimeout(() => this.#neverOpened(socket), OPEN_WITHIN);
     socket.addEventListener("open", () => this.#onOpen(socket));
     socket.addEventListener("message", (event) => this.#onMessage(socket, event));
     socket.addEventListener("close", (event) => this.#onClose(socket, event));
@@ -46,6 +48,7 @@ export class ChatSocket extends EventTarget {
 
   #onOpen(socket) {
     if (socket !== this.#socket) return;
+    this.#heard();
     this.#failures = 0;
     this.#setStatus("open");
     clearInterval(this.#heartbeat);
@@ -54,8 +57,7 @@ export class ChatSocket extends EventTarget {
 
   #onMessage(socket, event) {
     if (socket !== this.#socket) return;
-    clearTimeout(this.#pongDue);
-    this.#pongDue = null;
+    this.#heard();
     let frame;
     try {
       frame = JSON.parse(event.data);
@@ -68,8 +70,7 @@ export class ChatSocket extends EventTarget {
   #onClose(socket, event) {
     if (socket !== this.#socket) return;
     clearInterval(this.#heartbeat);
-    clearTimeout(this.#pongDue);
-    this.#pongDue = null;
+    this.#heard();
     this.#socket = null;
     if (event.code === 4401 || event.code === 4403) {
       this.#setStatus("refused");
@@ -82,10 +83,23 @@ export class ChatSocket extends EventTarget {
     this.#timer = setTimeout(() => this.connect(), pause * (0.75 + Math.random() / 2));
   }
 
+  /** Nothing is due any more. */
+  #heard() {
+    clearTimeout(this.#pongDue);
+    this.#pongDue = null;
+  }
+
   #ping() {
     if (!this.send({ type: "ping" }) || this.#pongDue) return;
     const socket = this.#socket;
     this.#pongDue = setTimeout(() => this.#giveUp(socket), PONG_WITHIN);
+  }
+
+  /** The reader has waited long enough to be told. */
+  #neverOpened(socket) {
+    if (socket !== this.#socket) return;
+    this.#failures = Math.max(this.#failures, 1);
+    this.#giveUp(socket);
   }
 
   /** No sign of life: the connection is dead although the browser has not noticed. */

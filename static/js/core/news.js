@@ -42,7 +42,8 @@ async function look() {
   const url = document.getElementById("asks").dataset.url + (wantsNotices() ? "?done" : "");
   const response = await fetch(url, { credentials: "same-origin" }).catch(() => null);
   if (response?.redirected) return; // signed out
-  if (response?.ok) await show(await response.json());
+  const news = response?.ok ? await response.json().catch(() => null) : null; // broken off, or not Izzy's answer
+  if (news) await show(news);
   timer = setTimeout(look, document.hidden ? HIDDEN_EVERY : EVERY);
 }
 
