@@ -169,18 +169,15 @@ class PreferencesForm(ModelForm):
         values["review"] = values["review"] or str(Review.SENSITIVE)
         values["speech_rate"] = values["speech_rate"] or 1.0
         values["speech_pause"] = values["speech_pause"] or 0
-        changed = {name: value for name, value in values.items() if not self._as_shown(name)}
+        changed = {name: value for name, value in values.items() if not self.as_shown(name)}
         approvals = {f"approval_{name}": name for name, _ in self.tools}
         chosen = {
             name: self.cleaned_data[field]
             for field, name in approvals.items()
-            if not self._as_shown(field)
+            if not self.as_shown(field)
         }
         approved = {name: value for name, value in (self._approvals | chosen).items() if value}
         return changed | {"tool_approval": approved}
-
-    def _as_shown(self, name: str) -> bool:
-        return self.add_initial_prefix(name) in self.data and name not in self.changed_data
 
     def general_fields(self) -> list[forms.BoundField]:
         return [self[name] for name in self.base_fields if name != "toolsets" or self.toolset_names]

@@ -1,5 +1,6 @@
 """A conversation's own model and instructions, and the page about it."""
 
+import re
 from collections.abc import Callable
 from functools import partial
 
@@ -89,6 +90,26 @@ def test_the_page_shows_what_it_is_and_saves_what_holds_in_it(alice: User, brows
         "model-b",
         True,
     )
+
+
+def test_what_was_left_as_the_page_showed_it_keeps_what_was_changed_elsewhere(
+    alice: User, browser: Client
+) -> None:
+    place = talk(alice, "Figs.")
+    conversation_change(
+        user_id=alice.pk, conversation_id=place.pk, model="model-b", instructions="One\nTwo"
+    )
+    url = f"/c/{place.pk}/about/"
+    shown = dict(re.findall(r'name="(initial-\w+)" value="([^"]*)"', browser.get(url).content.decode()))
+    assert shown == {"initial-model": "model-b", "initial-instructions": "One\nTwo"}
+    crlf = {name: value.replace("\n", "\r\n") for name, value in shown.items()}
+    conversation_change(user_id=alice.pk, conversation_id=place.pk, instructions="Elsewhere")
+    browser.post(url, crlf | {"model": "model-a", "instructions": "One\r\nTwo"})
+    place.refresh_from_db()
+    assert (place.model, place.instructions) == ("model-a", "Elsewhere")
+    browser.post(url, crlf | {"model": "model-b", "instructions": "Three"})
+    place.refresh_from_db()
+    assert (place.model, place.instructions) == ("model-a", "Three")
 
 
 def test_a_program_sets_them_and_nobody_elses(

@@ -7,14 +7,14 @@ from django import forms
 from apps.accounts.model_form import ModelForm
 from apps.chat.conversations.services import MAX_INSTRUCTIONS, MAX_MODEL, clean_own
 from apps.chat.models import Conversation
-from apps.core.text import plain_breaks
+from apps.core.http.forms import LinesField
 
 
 class OwnForm(ModelForm):
-    """A conversation's own model and instructions."""
+    """A conversation's own model and instructions. Leaves alone what came back as it was shown."""
 
     model = forms.CharField(label="Model", max_length=MAX_MODEL, required=False, widget=forms.Select)
-    instructions = forms.CharField(
+    instructions = LinesField(
         label="Instructions",
         required=False,
         widget=forms.Textarea(attrs={"rows": 5, "dir": "auto"}),
@@ -26,10 +26,8 @@ class OwnForm(ModelForm):
         super().__init__(*args, **kwargs)
         self.offer_models(own=conversation.model, without=f"As in your settings ({usual})")
         self.order_fields(["model", "other_model"])
-
-    def clean_instructions(self) -> str:
-        """The instructions with the line breaks of texts rather than those of browsers."""
-        return plain_breaks(str(self.cleaned_data["instructions"]))
+        for name in self.base_fields:
+            self.fields[name].show_hidden_initial = True
 
     def clean(self) -> dict[str, Any]:
         """Checks each field as a service would, so that an error stands at its field; a model's, where it was entered."""
@@ -41,4 +39,4 @@ class OwnForm(ModelForm):
 
     def changes(self) -> dict[str, Any]:
         """Input of `conversation_change`."""
-        return {name: self.cleaned_data[name] for name in self.base_fields}
+        return {name: self.cleaned_data[name] for name in self.base_fields if not self.as_shown(name)}
