@@ -146,6 +146,18 @@ def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:
     told(manage(tmp_path, "doctor"), "no database", "backup")
 
 
+def test_a_database_whose_tables_cannot_be_read_any_more_is_told(tmp_path: Path) -> None:
+    environment = prepared().copy(tmp_path)
+    file = tmp_path / "izzy.sqlite3"
+    with closing(sqlite3.connect(file)) as database:
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    content = file.read_bytes()
+    at = content.index(b'"accounts_user"')
+    file.write_bytes(content[:at] + b"\xb9\xb9 \xb9\xb9" + content[at + 5 :])
+    for command in ("serve", "doctor", "check_integrity"):
+        told(manage(tmp_path, command, **environment), "is damaged", "backup")
+
+
 @pytest.mark.django_db
 def test_a_database_of_an_earlier_checkout_is_noticed_and_not_started_with() -> None:
     assert stale_tables() == []

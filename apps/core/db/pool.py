@@ -171,6 +171,9 @@ class CountedErrors(DatabaseErrorWrapper):
         if exc_type is None:
             return
         try:
+            if isinstance(exc_value, UnicodeDecodeError) and connection.vendor == "sqlite":
+                # Its message quotes a page that holds no text any more.
+                raise DatabaseError("database disk image is malformed") from exc_value
             super().__exit__(exc_type, exc_value, traceback)
         except Exception as error:
             ERRORS.add(type(error).__name__)
