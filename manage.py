@@ -57,13 +57,15 @@ def main() -> None:
         # Whoever read the output has enough; Python would flush once more and complain.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
-    except DatabaseError as error:
+    except (DatabaseError, OSError) as error:
         from apps.core.db.troubles import explain
 
         trouble = explain(error)
         if trouble is None or "--traceback" in sys.argv:
             raise
-        sys.exit(f"{trouble.message} {trouble.hint}\n(The database says: {error})")
+        sys.exit(
+            f"{trouble.message} {trouble.hint}\n({'The database' if isinstance(error, DatabaseError) else 'The system'} says: {error})"
+        )
 
 
 def hold_data_directory() -> None:

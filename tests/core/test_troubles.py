@@ -99,6 +99,17 @@ def test_a_line_that_is_no_setting_is_named_and_not_repeated(tmp_path: Path) -> 
     assert SECRET not in done.stdout + done.stderr
 
 
+def test_a_full_disk_ends_a_command_with_a_sentence(tmp_path: Path) -> None:
+    file = tmp_path / "notes.txt"
+    file.write_text("The boiler was serviced in May")
+    environment = prepared().copy(tmp_path / "data")
+    full = "import os; os.fsync = lambda number: exec('raise OSError(28, os.strerror(28))')"
+    into = f"from django.core.management import call_command; call_command('import_memories', {str(file)!r}, user='alice')"
+    done = manage(tmp_path / "data", "shell", "-v", "0", "-c", f"{full}; {into}", **environment)
+    told(done, "The disk is full. Make room where the data directory lies.", "No space left on device")
+    assert "cannot be read" not in done.stderr
+
+
 def test_a_mistyped_setting_is_warned_about(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in settings_read():
         monkeypatch.setenv(name, "x")

@@ -15,8 +15,9 @@ from django.db.models.functions import Coalesce, Now
 from django.utils import timezone
 
 from apps.core.db.prepared import prepared
+from apps.core.db.troubles import explain
 from apps.core.db.writing import precompute, writing_for
-from apps.core.errors import IzzyError
+from apps.core.errors import IzzyError, Unavailable
 from apps.core.jobs.leases import LeaseLost
 from apps.core.jobs.worker import Background
 from apps.core.transfer import (
@@ -68,7 +69,7 @@ class Run:
         self._file: BinaryIO | None = None
 
     def step(self) -> bool:
-        """Takes in the next batch; whether there may be more. Raises LeaseLost, OperationalError."""
+        """Takes in the next batch; whether there may be more. Raises what `_waits` is true of."""
         with writing_for(self.job.user_id):
             return self._step()
 
@@ -85,16 +86,17 @@ class Run:
             self._end(ImportState.DONE)
         except Cancelled:
             self._end(ImportState.CANCELLED)
-        except IzzyError as error:
-            self._end(ImportState.FAILED, code=error.code, message=error.message)
         except FileNotFoundError:
             self._end(ImportState.FAILED, code="upload_lost", message=LOST)
-        except (LeaseLost, OperationalError):
-            self.close()
-            raise
-        except Exception:  # a reader that fails must not be tried again for ever
-            logger.exception("import %s failed", self.job.pk)
-            self._end(ImportState.FAILED, code="unreadable", message=BROKEN)
+        except Exception as error:  # a reader that fails must not be tried again for ever
+            if _waits(error):
+                self.close()
+                raise
+            if isinstance(error, IzzyError):
+                self._end(ImportState.FAILED, code=error.code, message=error.message)
+            else:
+                logger.exception("import %s failed", self.job.pk)
+                self._end(ImportState.FAILED, code="unreadable", message=BROKEN)
         return False
 
     def close(self) -> None:
@@ -133,9 +135,9 @@ class Run:
         """Takes in a batch; where the database refuses it, record by record, so that one does not keep back the others."""
         try:
             self._commit(batch)
-        except (LeaseLost, OperationalError):
-            raise
         except Exception as error:
+            if _waits(error):
+                raise
             if not isinstance(error, IntegrityError):
                 logger.exception("a batch of import %s was not taken as a whole", self.job.pk)
             for part in self._single(batch):
@@ -144,9 +146,9 @@ class Run:
     def _take_single(self, part: Batch) -> None:
         try:
             self._commit(part)
-        except (LeaseLost, OperationalError):
-            raise
-        except Exception:
+        except Exception as error:
+            if _waits(error):
+                raise
             logger.exception("a record of import %s was not taken", self.job.pk)
             refused = [(entry, NOT_STORED) for entry in part.entries]
             self._commit(replace(part, entries=[], wrong=[*part.wrong, *refused]))
@@ -243,6 +245,17 @@ class Run:
             )
             Import.lease_release(self.job.pk, state=state)
         upload_remove(self.job.pk)
+
+
+def _waits(error: Exception) -> bool:
+    """Whether it says nothing of the file: the lease is lost, the database away, the disk full, the store out of reach. What is left is
+    taken in by whoever takes the import next."""
+    if isinstance(error, LeaseLost | OperationalError):
+        return True
+    trouble = explain(error) if isinstance(error, OSError) else None
+    return bool(trouble and trouble.passing) or (
+        isinstance(error, OSError) and isinstance(error, Unavailable)
+    )
 
 
 def imports_run() -> timedelta | None:

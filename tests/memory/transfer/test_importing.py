@@ -1,10 +1,13 @@
 """Files that are brought in: whole, broken, twice, somebody else's, cut off by a kill."""
 
+import errno
 import json
+import os
 from typing import Any
 from uuid import uuid4
 
 import pytest
+from django.core.files.storage import FileSystemStorage
 from django.utils import timezone
 
 from apps.accounts.models import User
@@ -12,7 +15,7 @@ from apps.accounts.services import user_delete
 from apps.capabilities.models import Capability, CapabilityVersion
 from apps.chat.conversations.ingest import messages_ingest
 from apps.chat.models import Conversation, Message
-from apps.core.errors import InvalidInput
+from apps.core.errors import InvalidInput, Unavailable
 from apps.memory.files.services import file_delete, file_write
 from apps.memory.models import Import, Memory, MemoryEdge
 from apps.memory.notes.changes import memory_delete
@@ -195,6 +198,34 @@ def test_an_import_that_was_killed_goes_on_where_it_was(bob: User) -> None:
     job = import_get(bob.pk, job.pk)
     assert (job.state, counts(job), counts(job, "skipped")) == ("done", {"note": 700}, {})
     assert Memory.objects.for_user(bob).count() == 700
+
+
+class StoreAway(Unavailable, OSError):
+    """As a store that all hosts share says that it does not answer."""
+
+
+@pytest.mark.parametrize(
+    "error", [OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), StoreAway("Try again.")]
+)
+def test_a_file_that_has_no_room_for_now_holds_the_import_up_and_loses_nothing(
+    full: User, bob: User, monkeypatch: pytest.MonkeyPatch, error: OSError
+) -> None:
+    def save(self: FileSystemStorage, name: str, content: Any) -> str:
+        raise error
+
+    data = exported(full)
+    job = import_create(user_id=bob.pk, chunks=[data], own=True)
+    with monkeypatch.context() as patched:
+        patched.setattr(FileSystemStorage, "_save", save)
+        with pytest.raises(OSError, match=str(error.args[-1])):
+            imports_run()
+    assert import_get(bob.pk, job.pk).state == "running"
+    Import.objects.for_user(bob).update(runner="gone", lease_until=timezone.now().replace(year=2020))
+    imports_run()
+    job = import_get(bob.pk, job.pk)
+    assert (job.state, job.report["wrong"]) == ("done", [])
+    assert counts(job)["attachment"] == len(rows_in(data, "attachment")) > 0
+    assert counts(job)["capability_version"] == len(rows_in(data, "capability_version")) > 0
 
 
 def test_an_import_can_be_called_off(bob: User) -> None:

@@ -61,6 +61,8 @@ class Command(BaseCommand):
         except IzzyError as error:
             raise CommandError(error.message) from error
         except OSError as error:
+            if Path(error.filename or "") != Path(options["file"]):  # of the copy that is taken
+                raise
             raise CommandError(f"{options['file']} cannot be read: {error.strerror}") from error
         self._run(job)
         job = import_get(user.pk, job.pk)
