@@ -108,8 +108,13 @@ def server_error(request: HttpRequest) -> HttpResponse:
 def _bare(request: HttpRequest, error: IzzyError) -> HttpResponse:
     if request.path.startswith("/api/"):
         return JsonResponse(error.to_json(), status=error.status)
+    if request.headers.get("HX-Request"):  # a part of a page, which says it beside what is there
+        return HttpResponse(error.message, content_type="text/plain", status=error.status)
+    message = error.message
+    if request.method == "POST":
+        message += " What you wrote is still there where your browser's Back leads."
     return HttpResponse(
-        SERVER_ERROR_PAGE.format(static=f"/{settings.STATIC_URL.strip('/')}/", message=error.message),
+        SERVER_ERROR_PAGE.format(static=f"/{settings.STATIC_URL.strip('/')}/", message=message),
         status=error.status,
     )
 

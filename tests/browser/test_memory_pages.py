@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page, StorageState, expect
 
+from tests.browser.conftest import Watch
 from tests.browser.server import Server
 from tests.browser.test_conversation import rest
 
@@ -119,3 +120,17 @@ def test_a_tag_is_chosen_along_with_the_other_filters(
     page.get_by_label("Tag", exact=True).press("Enter")
     expect(page.get_by_label("Tag", exact=True)).to_have_count(0)
     assert "tag=" not in page.url
+
+
+def test_a_button_that_the_server_cannot_follow_says_why(
+    server: Server, someone: StorageState, open_page: Callable[..., Page], watch: Watch
+) -> None:
+    watch.allowed.append("status of 503")
+    page = open_page(f"{server.url}/memory/browse/", state=someone)
+    rest(page, "POST", "/memories/", {"content": "Nina plays the oboe"})
+    page.reload()
+    full = "The disk is full."
+    page.route("**/edit/", lambda route: route.fulfill(status=503, content_type="text/plain", body=full))
+    page.get_by_role("button", name="Edit this memory").click()
+    expect(page.locator("#toasts")).to_contain_text(full)
+    expect(page.locator(".note")).to_contain_text("Nina plays the oboe")

@@ -16,6 +16,14 @@ def test_the_page_says_what_happened_and_leads_back() -> None:
     assert '<a class="btn btn-primary btn-block" href="/">' in page
 
 
+def test_who_sent_a_form_is_led_back_to_it_and_a_part_of_a_page_gets_the_sentence_alone() -> None:
+    page = server_error(RequestFactory().post("/memory/")).content.decode()
+    assert "What you wrote is still there" in page
+    part = server_error(RequestFactory().post("/memory/", headers={"HX-Request": "true"}))
+    assert part["Content-Type"] == "text/plain"
+    assert part.content.decode().startswith("The server met an error it did not expect;")
+
+
 def test_its_style_sheets_exist() -> None:
     page = server_error(RequestFactory().get("/")).content.decode()
     sheets = re.findall(r'href="/static/([^"]+\.css)"', page)

@@ -46,7 +46,8 @@ function onSwap(event) {
   const status = ctx?.response?.status ?? 200;
   if (status < 400 || status === 422) return;
   event.preventDefault();
-  toast(messageFor(status), { kind: "danger" });
+  const said = ctx.response.headers?.get("Content-Type")?.startsWith("text/plain") ? ctx.text : "";
+  toast(said || messageFor(status), { kind: "danger" });
 }
 
 function messageFor(status) {
