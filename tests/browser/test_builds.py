@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, StorageState, expect
 
 from tests.browser.audit import audit
 from tests.browser.chat import Chat
@@ -91,6 +91,28 @@ def test_a_dice_roller_is_built_while_one_watches_and_rolls_after_a_restart(
     expect(phone.get_by_text("Round 1")).to_be_visible()
     shot(phone, "build-page-phone-dark")
     assert rest(page, "GET", "/capabilities/dice_roller/")["success_rate"] == 1.0
+
+
+def test_the_page_of_a_build_goes_on_after_a_proxy_that_had_no_server(
+    server: Server, someone: StorageState, open_page: Callable[..., Page], watch: Watch
+) -> None:
+    watch.allowed.append("status of 502")
+    page = open_page(server.url, state=someone)
+    Chat(page).say("build me a dice roller")
+    asked: list[str] = []
+
+    def events(route: Route) -> None:
+        asked.append(route.request.url)
+        if len(asked) == 1:
+            route.fulfill(status=502)
+        else:
+            route.continue_()
+
+    page.route("**/builds/*/events/", events)
+    page.locator(".build").get_by_role("link", name="Details").click()
+    expect(page.locator(".build-title")).to_have_text("dice_roller is ready", timeout=LONG)
+    expect(page.get_by_text("Round 1")).to_be_visible()
+    assert len(asked) != 1  # none where the build was quicker than the page
 
 
 def test_a_secret_is_asked_for_on_the_card_and_entered_where_secrets_are(

@@ -2,6 +2,7 @@
 import { BuildCard } from "../builds/card.js";
 
 const PAUSE = 1500;
+const AGAIN_AFTER = 5000;
 const TYPES = ["question", "answer", "progress", "complete", "error"];
 
 const place = document.querySelector("[data-build-card]");
@@ -11,14 +12,24 @@ function start(id, open) {
   place.replaceChildren(card.element);
   if (!open) return;
   const transcript = new Transcript(document.getElementById("build-transcript"));
-  const events = new EventSource(`/api/v1/builds/${id}/events/`);
-  const onMessage = (event) => {
-    const message = JSON.parse(event.data);
+  follow(id, (message) => {
     card.add(message);
     transcript.soon();
+  });
+}
+
+/** A browser takes up a connection again that broke, but not one that was answered with an error, as by a proxy without its server. */
+function follow(id, onMessage) {
+  const events = new EventSource(`/api/v1/builds/${id}/events/`);
+  const onEvent = (event) => {
+    const message = JSON.parse(event.data);
+    onMessage(message);
     if (message.type === "complete" || (message.type === "error" && message.payload)) events.close();
   };
-  for (const type of TYPES) events.addEventListener(type, (event) => event.data && onMessage(event));
+  for (const type of TYPES) events.addEventListener(type, (event) => event.data && onEvent(event));
+  events.addEventListener("error", (event) => {
+    if (!event.data && events.readyState === EventSource.CLOSED) setTimeout(() => follow(id, onMessage), AGAIN_AFTER);
+  });
 }
 
 class Transcript {
