@@ -159,8 +159,8 @@ def explain(error: Exception) -> Trouble | None:
 
 
 def unavailable(error: Exception) -> Unavailable | None:
-    """What users are told where the machine is in trouble, such as a full disk, and the log why: the same request will do when that
-    is over. None for all other errors."""
+    """The refusal for users where the machine is in trouble, such as a full disk; the log has the reason. The same request will do
+    when that is over. None for all other errors."""
     trouble = explain(error)
     if trouble is None or not trouble.passing:
         return None
