@@ -31,6 +31,10 @@ def test_text_appears_while_the_model_still_writes(chat: Chat, model: Model) -> 
     answer.release.set()
     chat.wait_for(turn, "done")
     expect(turn.locator(".prose strong")).to_have_text("four")
+    usage = turn.locator(".usage").inner_text()
+    assert "tokens read" in usage
+    chat.page.reload()
+    expect(chat.page.locator(".turn .usage")).to_have_text(usage)
 
 
 def test_stop_keeps_what_was_written(chat: Chat, model: Model) -> None:

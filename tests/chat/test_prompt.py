@@ -72,6 +72,10 @@ async def test_surfaced_notes_stand_in_the_newest_turn_and_are_shown_once(
     assert [item["id"] for item in shown["items"]] == [str(note.id)]
     assert 0 < shown["tokens"] <= 500
     assert [len(row["memories"]) for row in snapshot["messages"]] == [1, 0, 0, 0]
+    answers = [frame["usage"] for frame in page.seen if frame["type"] == "response"]
+    assert [row["usage"] for row in snapshot["messages"] if row["role"] == "user"] == answers
+    assert all(answer["output_tokens"] for answer in answers)
+    assert all("usage" not in row for row in snapshot["messages"] if row["role"] == "assistant")
     first, second = (request["messages"][-1]["content"][0]["text"] for request in model.messages)
     assert "shellfish" in first
     assert "shellfish" not in second

@@ -47,6 +47,11 @@ class MessageOutput(Shape):
         "`/conversations/{id}/branch/` brings one back."
     )
     memories: list[dict[str, Any]]
+    usage: dict[str, Any] = Field(
+        {},
+        exclude_if=lambda value: not value,
+        description="The tokens and the cost of its turn, as `/chat/` gives them; else missing.",
+    )
     attachments: list[AttachmentOutput] = Field(
         description="Files that the user put beside it; those that were deleted are left out."
     )
@@ -71,7 +76,7 @@ def message_json(
 ) -> dict[str, Any]:
     """One message with its HTML, as `MessageOutput` has it. `files` are those beside it, which are looked for where they are not given.
 
-    `state` and `error` are the turn's; `memories` stand with the user's message, `tool_calls` with the
+    `state` and `error` are the turn's; `memories` and `usage` stand with the user's message, `tool_calls` with the
     assistant's message that made them. An ingested message has no turn and carries its `speaker`.
     """
     from_user = message.role == Role.USER
@@ -94,6 +99,7 @@ def message_json(
             "tool_calls": [] if from_user else list(map(toolcall_seen, calls)),
             "versions": list(versions) if from_user else [],
             "memories": turn.memories if turn and from_user else [],
+            "usage": turn.usage if turn and from_user else {},
             "attachments": files,
         }
     )

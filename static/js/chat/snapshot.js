@@ -45,6 +45,7 @@ function addMessage(state, message) {
     turn.memories = message.memories ?? [];
     turn.versions = message.versions ?? [];
     turn.error = message.error ?? null;
+    turn.usage = message.usage ?? null;
     return;
   }
   turn.messages.push(message.id);
