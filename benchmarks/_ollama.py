@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from unittest.mock import patch
 
 from apps.search.embedders.base import EmbedderDown
 from apps.search.embedders.minilm import MAX_TOKENS, MiniLM, model
@@ -25,6 +26,8 @@ MODEL = "all-minilm"
 VERSION = "0.12.6"
 AT_ONCE = 500
 STARTED = "listening on "
+PATIENCE = 60.0
+"""Seconds."""
 NAMES = frozenset({MODEL, f"{MODEL}:latest", f"{MODEL}:l6-v2"})
 TAGS = {
     "models": [
@@ -157,7 +160,8 @@ def side_vectors_make(share: float = 1.0) -> None:
 
 @contextmanager
 def encoder_for(options: dict[str, Any]) -> Iterator[None]:
-    """IZZY_EMBEDDER names an encoder that answers while the block runs, where `--encoder` was given.
+    """IZZY_EMBEDDER names an encoder that answers while the block runs, where `--encoder` was given, and is waited for: what is
+    found must not depend on how busy the machine is.
 
     Raises CommandError where its weights are not installed.
     """
@@ -166,7 +170,13 @@ def encoder_for(options: dict[str, Any]) -> Iterator[None]:
         return
     from django.test import override_settings
 
-    with server_process() as url, override_settings(OLLAMA_URL=url, IZZY_EMBEDDER=f"ollama:{MODEL}"):
+    from apps.search import spaces
+
+    with (
+        server_process() as url,
+        override_settings(OLLAMA_URL=url, IZZY_EMBEDDER=f"ollama:{MODEL}"),
+        patch.object(spaces, "ANSWER_SECONDS", PATIENCE),
+    ):
         yield
 
 
