@@ -82,7 +82,9 @@ def attempt_begin(*, name: str, address: str, browser: str = "") -> None:
         return
     name_hash, address_hash = _hash(name.casefold()), _hash(_place(address))
     lock_for_all("sign-in")
-    recent = SignInAttempt.objects.filter(at__gt=timezone.now() - WINDOW)
+    now = timezone.now()
+    # Those of later than now, but for what clocks of several hosts differ, were made before the clock was set right.
+    recent = SignInAttempt.objects.filter(at__range=(now - WINDOW, now + WINDOW))
     if browser:
         own = _hash(browser)
         if recent.filter(name_hash=own).count() < PER_BROWSER:
