@@ -24,16 +24,19 @@ AGAINST = ("nothing", "lean", "concern", "encoder_concern")
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Log-odds for each standard deviation, or for all of a message's words; `threshold` is that of a note to bring up."""
+    """Log-odds for each standard deviation, or for all of a message's words; `threshold` is that of a note to bring up.
+
+    `audible` is how far a note, or an occasion, has to stand out in the encoder's space to speak at all."""
 
     evidence: tuple[float, ...]
     against: tuple[float, ...]
     threshold: float
+    audible: float = 0.0
 
 
 STATIC = Weights((0.45, 7.6, 0.35, 1.8, 0.0, 0.0), (2.6, -1.6, -5.15, 0.0), -0.6)
 SIMILAR = Weights((0.8, 6.5, 0.7, 3.45, 0.0, 0.0), (1.6, -3.0, -5.25, 0.0), -0.7)
-ENCODER = Weights((0.0, 3.15, 0.0, 1.8, 1.35, 0.8), (0.95, -2.65, -3.25, -2.9), -1.0)
+ENCODER = Weights((0.0, 3.05, 0.0, 1.8, 1.35, 0.8), (0.85, -2.45, -3.3, -2.75), -1.0, -0.75)
 RIVALRY = 1.5
 """How much a better one weighs against a document, beside nothing at all."""
 STEEPNESS = 2.0
@@ -68,4 +71,7 @@ def scores_of(seen: Observed) -> NDArray[np.float64]:
     above = STEEPNESS * (odds - seen.weights.threshold)
     scores = 1 / (1 + np.exp(math.log(1 / ABOUT - 1) - above))
     # However much the message concerns the user: what no evidence speaks for does not come up.
-    return np.where((seen.evidence > 0).any(axis=1), scores, 0.0)
+    speaks = seen.evidence > 0
+    for kind in (ENCODED, ENCODED_OCCASION):
+        speaks[:, kind] = seen.evidence[:, kind] > seen.weights.audible
+    return np.where(speaks.any(axis=1), scores, 0.0)
