@@ -250,12 +250,10 @@ class Run:
 def _waits(error: Exception) -> bool:
     """Whether it says nothing of the file: the lease is lost, the database away, the disk full, the store out of reach. What is left is
     taken in by whoever takes the import next."""
-    if isinstance(error, LeaseLost | OperationalError):
-        return True
-    trouble = explain(error) if isinstance(error, OSError) else None
-    return bool(trouble and trouble.passing) or (
-        isinstance(error, OSError) and isinstance(error, Unavailable)
-    )
+    if not isinstance(error, OSError):
+        return isinstance(error, LeaseLost | OperationalError)
+    trouble = explain(error)
+    return isinstance(error, Unavailable) or bool(trouble and trouble.passing)
 
 
 def imports_run() -> timedelta | None:

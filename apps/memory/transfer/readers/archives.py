@@ -167,9 +167,8 @@ def _members(file: Path | IO[bytes], packed: int, name: str) -> list[Document]:
         raise TooLarge(f"{name} holds {len(entries):,} files; at most {MAX_ENTRIES:,} are accepted.")
     if _is_bomb(sum(entry.file_size for entry in entries), packed):
         raise TooLarge(_bomb(name))
-    found: dict[
-        str, Document
-    ] = {}  # by path: of two files of one name the later counts, as where one unpacks it
+    # By path: of two files of one name the later counts, as where one unpacks it.
+    found: dict[str, Document] = {}
     for entry in entries:
         path = _path(entry)
         if path.startswith("/") or re.match(r"[A-Za-z]:", path) or ".." in path.split("/"):
