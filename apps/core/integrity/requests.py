@@ -1,19 +1,18 @@
 """Checks that are asked for on a page: the worker runs them, one at a time, and their results are kept."""
 
 import logging
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from datetime import timedelta
 from typing import Any
 
-from django.db import DatabaseError, connection, transaction
+from django.db import DatabaseError, transaction
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
 from apps.core.db.prepared import prepared
 from apps.core.db.troubles import explain
+from apps.core.jobs.beside import done_every
 from apps.core.jobs.worker import Background
 from apps.core.models import IntegrityRun
 
@@ -68,27 +67,10 @@ def _is_lost() -> Q:
     return silent & Q(state=State.RUNNING)
 
 
-@contextmanager
-def _beating(run: IntegrityRun) -> Iterator[None]:
+def _beating(run: IntegrityRun) -> AbstractContextManager[None]:
     """Says every few seconds that the run is under way: one check may take minutes."""
-    done = threading.Event()
-
-    def beat() -> None:
-        try:
-            while not done.wait(BEAT_SECONDS):
-                IntegrityRun.objects.filter(pk=run.pk).update(beat_at=Now())
-        except DatabaseError as error:
-            logger.warning("an integrity check could not say that it goes on: %s", error)
-        finally:
-            connection.close()
-
-    thread = threading.Thread(target=beat, name="integrity beat", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        done.set()
-        thread.join()
+    rows = IntegrityRun.objects.filter(pk=run.pk)
+    return done_every(BEAT_SECONDS, lambda: rows.update(beat_at=Now()), "integrity beat")
 
 
 def _run(run: IntegrityRun) -> None:

@@ -6,15 +6,14 @@ import logging
 import os
 import secrets
 import socket
-import threading
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import AbstractContextManager, asynccontextmanager
 from datetime import timedelta
-from functools import cache
+from functools import cache, partial
 from typing import Any, ClassVar
 from uuid import UUID
 
-from django.db import DatabaseError, connections, models
+from django.db import DatabaseError, models
 from django.db import Error as DatabaseFailure
 from django.db.models import Q
 from django.db.models.functions import Now
@@ -22,6 +21,7 @@ from django.db.models.functions import Now
 from apps.core.db.pool import in_db, shielded
 from apps.core.db.prepared import Prepared, PreparedUpdate
 from apps.core.db.writing import claim
+from apps.core.jobs.beside import done_every
 
 logger = logging.getLogger(__name__)
 
@@ -132,26 +132,11 @@ class Leased(models.Model):
             await asyncio.gather(task, return_exceptions=True)
 
     @classmethod
-    @contextmanager
-    def leases_kept(cls, keys: Collection[UUID], runner: str = PROCESS, /) -> Iterator[None]:
+    def leases_kept(
+        cls, keys: Collection[UUID], runner: str = PROCESS, /
+    ) -> AbstractContextManager[None]:
         """The same for work that holds its thread: another one extends these leases."""
-        left, kept = threading.Event(), list(keys)
-
-        def keep() -> None:
-            while not left.wait(EXTEND_SECONDS):
-                try:
-                    cls.leases_extend(kept, runner)
-                except DatabaseError as error:  # as below
-                    logger.warning("leases could not be extended: %s", error)
-            connections.close_all()
-
-        thread = threading.Thread(target=keep, name="leases", daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            left.set()
-            thread.join()
+        return done_every(EXTEND_SECONDS, partial(cls.leases_extend, list(keys), runner), "leases")
 
     @classmethod
     async def _keep(cls, key: UUID, runner: str) -> None:

@@ -145,8 +145,8 @@ def query_prepare(user_id: UUID, text: str) -> None:
         if opened is None or opened[0].side is None or opened[1].side is None:
             return
         head, rows = opened
-        text, languages = put_right(text, rows)[0], rows.languages_of(text)
-        question = encoder_question(text, rows)
+        text = put_right(text, rows)[0]
+        question, languages = encoder_question(text, rows), rows.languages_of(text)
     side_query(head.side, question, languages)
 
 
