@@ -129,6 +129,9 @@ def page_of(name: str, row: type[Shape]) -> type[Shape]:
     return create_model(name, __base__=Page[row])  # type: ignore[valid-type]
 
 
+_MISSING = object()
+
+
 class Beside:
     """Rows of which a shape takes each attribute from the first that has it, after those given by name."""
 
@@ -137,8 +140,9 @@ class Beside:
 
     def __getattr__(self, name: str) -> Any:
         for row in self.__dict__["rows"]:
-            if hasattr(row, name):
-                return getattr(row, name)
+            # Once: what says why a hit was found is put together as it is asked for.
+            if (value := getattr(row, name, _MISSING)) is not _MISSING:
+                return value
         raise AttributeError(name)
 
 
