@@ -1,5 +1,6 @@
 """Pages of the gateway: the calls of programs that wait for a yes."""
 
+from django.contrib import messages
 from django.contrib.auth.decorators import login_not_required
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
@@ -37,6 +38,6 @@ def decide(request: SignedInRequest, call_id: str) -> HttpResponse:
         call_decide(user_id=request.user.pk, call_id=call_id, decision=decision)
     except NotFound as error:
         raise Http404 from error
-    except Conflict:  # somebody was quicker: the list shows what is left
-        pass
+    except Conflict as error:  # another page was quicker
+        messages.error(request, f"{error.message} What you chose just now does not count.")
     return redirect("gateway:calls")

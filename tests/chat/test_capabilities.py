@@ -222,9 +222,17 @@ async def test_a_yes_to_one_version_allows_no_other(alice: User, model: Anthropi
     assert not await in_db(lambda: Execution.objects.for_user(alice).exists())
 
 
-@pytest.mark.parametrize("asked_by", ["others' words", "a setting"])
+@pytest.mark.parametrize(
+    ("asked_by", "decision"),
+    [
+        ("others' words", "allow"),
+        ("others' words", "conversation"),
+        ("others' words", "always"),
+        ("a setting", "allow"),
+    ],
+)
 async def test_a_yes_reaches_no_hosts_but_those_on_its_card(
-    alice: User, model: AnthropicServer, web: WebPages, asked_by: str
+    alice: User, model: AnthropicServer, web: WebPages, asked_by: str, decision: str
 ) -> None:
     """A newer version, which the user has approved too, came while the card waited."""
     made = await in_db(lambda: make(alice, hosts=["api.example.org"], approved_by=alice.pk))
@@ -243,7 +251,7 @@ async def test_a_yes_reaches_no_hosts_but_those_on_its_card(
         queued = await page.say("How do I grow tomatoes?", conversation=await conversation(alice))
         first = (await page.ended())["pending_approval"]
         await in_db(change)
-        await page.send("approve", id=first["id"], decision="allow")
+        await page.send("approve", id=first["id"], decision=decision)
         second = (await page.ended())["pending_approval"]
         await page.send("approve", id=second["id"], decision="deny")
         await page.ended()
@@ -254,6 +262,7 @@ async def test_a_yes_reaches_no_hosts_but_those_on_its_card(
     assert (changed.error_code, declined.error_code) == ("version_changed", "declined")
     assert "version 2 asks to reach evil.example.org" in changed.result
     assert not await in_db(lambda: Execution.objects.for_user(alice).exists())
+    assert not await in_db(lambda: grants_for(alice.pk).exists())  # it would cover nothing
 
 
 async def test_always_allow_does_not_allow_hosts(alice: User, model: AnthropicServer) -> None:

@@ -32,15 +32,16 @@ def page(site: Site) -> Iterator[httpx.Client]:
         yield client
 
 
-def decide(page: httpx.Client, decision: str) -> None:
-    """Presses a button of the one call that waits."""
-    text = page.get("/calls/").text
+def decide(page: httpx.Client, decision: str, opened: str = "") -> str:
+    """Presses a button of the one call that waits, on a page that may have been `opened` before; returns the page that comes."""
+    text = opened or page.get("/calls/").text
     (target,) = {part.split('"')[0] for part in text.split('action="/calls/')[1:]}
     token = text.split('name="csrfmiddlewaretoken" value="')[1].split('"')[0]
     form = {"decision": decision, "csrfmiddlewaretoken": token}
     answer = page.post(f"/calls/{target}", data=form, headers={"referer": str(page.base_url)})
     assert answer.status_code == 200, answer.text
     assert "Nothing waits" in answer.text
+    return answer.text
 
 
 @pytest.mark.parametrize("mode", [*MODES, "stdio"])
@@ -173,8 +174,9 @@ async def test_on_other_tokens_the_client_is_not_asked(site: Site, sender: str, 
     assert not asked
 
 
+@pytest.mark.parametrize("content", [{}, {"always": True}])
 async def test_a_yes_in_the_client_reaches_no_hosts_but_those_it_was_asked_for(
-    site: Site, sender: str
+    site: Site, sender: str, page: httpx.Client, content: Any
 ) -> None:
     """A newer version, which the user has approved too, came while the client asked."""
 
@@ -182,9 +184,20 @@ async def test_a_yes_in_the_client_reaches_no_hosts_but_those_it_was_asked_for(
         change = {"permissions": {"hosts": ["example.org"], "secrets": []}}
         await asyncio.to_thread(site.rest, "PATCH", "capabilities/sender/", json=change)
         await asyncio.to_thread(site.rest, "POST", "capabilities/sender/approve/", json={})
-        return ElicitResult(action="accept", content={})
+        return ElicitResult(action="accept", content=content)
 
     async with site.client("person", mode="legacy", elicitation_callback=answer) as client:
         result = await client.call_tool(sender, {"text": "a"})
     assert result.is_error
     assert "version 2 asks to reach example.org" in text_of(result)
+    assert "sender" not in await asyncio.to_thread(lambda: page.get("/grants/").text)
+
+
+async def test_whose_yes_or_no_came_too_late_is_told(
+    site: Site, sender: str, page: httpx.Client
+) -> None:
+    async with site.client() as client:
+        assert (await client.call_tool(sender, {"text": "a"})).is_error
+    opened = await asyncio.to_thread(lambda: page.get("/calls/").text)
+    assert "decided" not in decide(page, "no", opened)
+    assert "This was decided already" in decide(page, "once", opened)

@@ -245,6 +245,17 @@ def version_reach(capability: Capability) -> Reach | None:
     )
 
 
+def reach_holds(user_id: UUID, reach: Mapping[str, Any]) -> bool:
+    """Whether a lasting yes to this reach (`Reach.to_json`) can cover a call: not where it is that of a capability's version which
+    is not the current one any more."""
+    if not reach["capability"]:
+        return True
+    rows = Capability.objects.for_user(user_id).select_related("current")
+    capability = rows.filter(pk=reach["capability"]).first()
+    now = version_reach(capability) if capability else None
+    return now is not None and now.to_json() == reach
+
+
 def asked_by(version: CapabilityVersion) -> str:
     """A version's requests: to reach hosts, use secrets, or be run at all."""
     asks = [f"reach {', '.join(version.hosts)}"] if version.hosts else []

@@ -16,6 +16,7 @@ from django.utils import timezone
 from apps.accounts.selectors import preferences_for
 from apps.accounts.services import preferences_update
 from apps.agent.services import grant_add, toolcall_answer, toolcall_decide
+from apps.capabilities.runs.execution import reach_holds
 from apps.chat.attachments.blocks import references
 from apps.chat.attachments.selectors import ids_in
 from apps.chat.attachments.services import attachments_take
@@ -152,7 +153,10 @@ def approval_decide(*, user_id: UUID, tool_call_id: object, decision: object) ->
         offered: dict[str, Any] = next((ask for ask in asked if ask["id"] == str(call.id)), {})
         if reach := offered.get("reach"):
             only_here = place if decision == "conversation" else None
-            grant_add(user_id=user_id, reach=reach, conversation_id=only_here)
+            if reach_holds(
+                user_id, reach
+            ):  # else the call fails and asks anew, with the reach as it is now
+                grant_add(user_id=user_id, reach=reach, conversation_id=only_here)
         elif offered.get("always") and decision == "always":
             set_before = preferences_for(user_id).tool_approval
             preferences_update(user_id=user_id, tool_approval=set_before | {call.name: "allow"})

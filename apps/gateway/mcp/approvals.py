@@ -15,6 +15,7 @@ from django.utils.crypto import salted_hmac
 from apps.accounts.models import APIToken
 from apps.agent.services import grant_add
 from apps.agent.tools.base import tool_title
+from apps.capabilities.runs.execution import reach_holds
 from apps.core.db.writing import users_of
 from apps.core.errors import Conflict, NotFound
 from apps.core.ids import parse_id
@@ -103,7 +104,8 @@ def call_decide(*, user_id: UUID, call_id: object, decision: str) -> WaitingCall
     if call.decision:
         raise Conflict("This was decided already.", code="not_waiting")
     if decision == ALWAYS and call.reach:
-        grant_add(user_id=user_id, reach=call.reach, program=call.program)
+        if reach_holds(user_id, call.reach):  # else the call made again asks anew
+            grant_add(user_id=user_id, reach=call.reach, program=call.program)
         call.delete()
         return call
     call.decision = ONCE if decision in (ONCE, ALWAYS) else NO
