@@ -1,9 +1,12 @@
 """Leases, sweeps, and the runner that was away too long."""
 
+import gc
 from datetime import timedelta
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
+from django.db import OperationalError
 from django.utils import timezone
 
 from apps.accounts.models import User
@@ -137,6 +140,30 @@ async def test_the_upkeep_takes_up_what_was_left(
     sent = await in_db(lambda: message_send(user_id=alice.id, text="Hello", conversation=place))
     await in_db(lambda: Turn.objects.unscoped().update(created_at=past()))
     scheduler().start()
+
+    async def is_done() -> bool:
+        return (await turn(str(sent.turn_id))).state == "done"
+
+    await until(is_done)
+    await scheduler().idle()
+
+
+async def test_a_conversation_that_cannot_be_taken_up_for_a_full_disk_is_when_there_is_room(
+    alice: User, model: AnthropicServer, monkeypatch: pytest.MonkeyPatch, caplog: Any
+) -> None:
+    take = Mock(side_effect=OperationalError("database or disk is full"))
+    monkeypatch.setattr("apps.chat.turns.scheduler.conversation_take", take)
+    monkeypatch.setattr("apps.chat.turns.scheduler.RESCUE_SECONDS", 0.1)
+    place = await conversation(alice)
+    sent = await in_db(lambda: message_send(user_id=alice.id, text="Hello", conversation=place))
+    await scheduler().schedule(sent.conversation_id)
+    await scheduler().idle()
+    gc.collect()  # a task's error that nobody asked for is told when the task goes
+    (line,) = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert line.message.startswith(f"work on conversation {place} failed")
+
+    take.side_effect = conversation_take
+    await in_db(lambda: Turn.objects.unscoped().update(created_at=past()))
 
     async def is_done() -> bool:
         return (await turn(str(sent.turn_id))).state == "done"

@@ -5,10 +5,10 @@ Everything here belongs to one event loop. From synchronous code (a REST view in
 
 import asyncio
 import contextvars
-import logging
 import sys
 from collections.abc import Callable, Collection, Coroutine
 from datetime import timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 from weakref import WeakKeyDictionary, WeakSet
@@ -29,10 +29,10 @@ from apps.chat.turns.queue import conversation_take
 from apps.chat.turns.store import EventLog, logs_store
 from apps.core.db.pool import in_db
 from apps.core.db.prepared import prepared
+from apps.core.db.troubles import log_failure
 from apps.core.db.writing import users_of, writing_for
 from apps.core.jobs.bus import bus
 
-logger = logging.getLogger(__name__)
 CONVERSATIONS = "conversations"
 """The topic of conversations that their process has to look at: their ids."""
 AWAY_SECONDS = 20.0
@@ -91,8 +91,9 @@ class Scheduler:
             await asyncio.wait([starting])
             self.notify(conversation_id)  # it may have looked before what is asked for was there
             return
-        self._starting[conversation_id] = self._background(self._take_up(conversation_id))
-        await asyncio.wait([self._starting[conversation_id]])
+        starting = self._background(conversation_id, self._take_up(conversation_id))
+        self._starting[conversation_id] = starting
+        await asyncio.wait([starting])
 
     async def flush(self, conversation_id: UUID) -> None:
         """Stores what the conversation's turn has emitted so far, if it runs here."""
@@ -131,12 +132,13 @@ class Scheduler:
         if conversation_id in self.actors:
             self._left.add(conversation_id)
         else:
-            self._background(in_db(conversation_left, conversation_id))
+            self._background(conversation_id, in_db(conversation_left, conversation_id))
 
     def _hear_of_build(self, item: list[str]) -> None:
         """A build has news for its conversation."""
         if item[1]:
-            self._background(self.schedule(UUID(item[1])))
+            conversation_id = UUID(item[1])
+            self._background(conversation_id, self.schedule(conversation_id))
 
     async def _take_up(self, conversation_id: UUID) -> None:
         try:
@@ -147,16 +149,24 @@ class Scheduler:
             log = EventLog(conversation_id, numbers, self.hub.publish)
             actor = self.actors[conversation_id] = Actor(conversation_id, log)
             self.hub.local.add(conversation_id)
-            self._background(self._run(actor, numbers.user_id))
+            self._background(conversation_id, self._run(actor, numbers.user_id))
         finally:
             del self._starting[conversation_id]
 
-    def _background(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+    def _background(
+        self, conversation_id: UUID, work: Coroutine[Any, Any, None]
+    ) -> "asyncio.Task[None]":
         """A task with an empty context: nothing of the request that happened to start it (its thread, its user)."""
         task = asyncio.get_running_loop().create_task(work, context=contextvars.Context())
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(partial(self._ended, conversation_id))
         return task
+
+    def _ended(self, conversation_id: UUID, task: "asyncio.Task[None]") -> None:
+        """Nobody asks a task how it ended; what it leaves undone, the upkeep finds in the rows."""
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log_failure(error, f"work on conversation {conversation_id} failed")
 
     async def _run(self, actor: Actor, user_id: UUID) -> None:
         try:
@@ -164,10 +174,6 @@ class Scheduler:
                 await actor.run()
                 if actor.lost:
                     await in_db(conversation_clear, user_id, actor.conversation_id)
-        except DatabaseError:
-            logger.exception(
-                "conversation %s: the database failed; it is taken up again", actor.conversation_id
-            )
         finally:
             self.actors.pop(actor.conversation_id, None)
             self.hub.local.discard(actor.conversation_id)
@@ -175,7 +181,7 @@ class Scheduler:
                 self._left.discard(actor.conversation_id)
                 self._page_away(actor.conversation_id)
             if actor.log.given_back and actor.news.is_set():
-                self._background(self.schedule(actor.conversation_id))
+                self._background(actor.conversation_id, self.schedule(actor.conversation_id))
 
     async def _keep_up(self) -> None:
         looked = rescued = 0.0
@@ -201,8 +207,8 @@ class Scheduler:
                     rescued = now
                     for conversation_id in await in_db(conversations_left):
                         await self.schedule(conversation_id)
-            except DatabaseError:
-                logger.exception("the upkeep of conversations failed; it goes on")
+            except DatabaseError as error:
+                log_failure(error, "the upkeep of conversations failed; it goes on")
 
 
 _schedulers: "WeakKeyDictionary[asyncio.AbstractEventLoop, Scheduler]" = WeakKeyDictionary()

@@ -144,7 +144,7 @@ def sqlstate(error: BaseException) -> str:
     return str(getattr(error.__cause__ or error, "sqlstate", None) or "")
 
 
-def explain(error: Exception) -> Trouble | None:
+def explain(error: BaseException) -> Trouble | None:
     """The trouble behind an error of the database or of a file, None for one that is nobody's but a bug's."""
     said, state = str(error).lower(), sqlstate(error)
     if isinstance(error, OSError):
@@ -169,6 +169,16 @@ def unavailable(error: Exception) -> Unavailable | None:
         return Unavailable(f"{trouble.message} {trouble.hint}", code="database_busy")
     message = f"{trouble.message} Nothing can be saved until that is mended."
     return Unavailable(message, code="database_unavailable")
+
+
+def log_failure(error: BaseException, what: str) -> None:
+    """Logs the failure of work that is done again and again: with its traceback, but where the machine is in trouble, as a log must
+    not fill its disk."""
+    trouble = explain(error)
+    if trouble and trouble.passing:
+        logger.error("%s: %s %s", what, trouble.message, trouble.hint)
+    else:
+        logger.error(what, exc_info=error)
 
 
 def stale_tables(using: str = DEFAULT_DB_ALIAS) -> list[str]:

@@ -3,7 +3,6 @@
 Rows are the queue: a sweep finds again whatever a crash left undone.
 """
 
-import logging
 import os
 import signal
 import sys
@@ -20,7 +19,7 @@ from django.conf import settings
 from django.db import close_old_connections, connections
 from django.utils import timezone
 
-from apps.core.db.troubles import explain
+from apps.core.db.troubles import log_failure
 from apps.core.health import CheckResult
 from apps.core.jobs.parent_watch import beat_for_ever
 from apps.core.log_ids import log_activity, log_ids
@@ -28,8 +27,6 @@ from apps.core.metrics.base import counter, histogram
 from apps.core.metrics.processes import metrics_open
 from apps.core.models import InstanceState
 from apps.core.traces import traces_close, traces_open
-
-logger = logging.getLogger(__name__)
 
 HEARTBEAT = "worker"
 HEARTBEAT_EVERY = timedelta(seconds=10)
@@ -97,7 +94,7 @@ class SweepThread(threading.Thread):
                 sweep.function()
             except Exception as error:  # noqa: BLE001  it is logged
                 FAILURES.add(sweep.name)
-                _log_failure(error, f"sweep {sweep.name} failed")
+                log_failure(error, f"sweep {sweep.name} failed")
             finally:
                 close_old_connections()
                 self._due[sweep.name] = time.monotonic() + sweep.every.total_seconds()
@@ -156,15 +153,6 @@ def check_worker() -> CheckResult:
     return CheckResult(True, "The background worker is running.")
 
 
-def _log_failure(error: Exception, what: str) -> None:
-    """With its traceback, but where the machine is in trouble: that fails every few seconds, and a log must not fill its disk."""
-    trouble = explain(error)
-    if trouble and trouble.passing:
-        logger.error("%s: %s %s", what, trouble.message, trouble.hint)
-    else:
-        logger.error(what, exc_info=error)
-
-
 def _job_ended(name: str, seconds: float) -> None:
     if seconds >= WORTH_A_LINE:
         log_activity("job", f"{name} ended", took_ms=round(seconds * 1000))
@@ -198,7 +186,7 @@ class Background:
             except Exception as error:  # noqa: BLE001  it is logged
                 # Whatever went wrong, the next sweep is to begin anew.
                 FAILURES.add(self.name)
-                _log_failure(error, f"{self.name} failed; it is tried again in a minute")
+                log_failure(error, f"{self.name} failed; it is tried again in a minute")
                 rest = REST_AFTER_FAILURE
             _job_ended(self.name, time.monotonic() - begun)
         if rest is not None:
