@@ -12,7 +12,7 @@ from apps.capabilities.catalog.lifecycle import capability_delete, capability_di
 from apps.capabilities.catalog.records import capability_rows
 from apps.capabilities.catalog.secrets import user_secret_set
 from apps.capabilities.catalog.versions import capability_update, version_add
-from apps.capabilities.models import Capability, CapabilityVersion, Origin
+from apps.capabilities.models import Capability, CapabilityVersion, Execution, Origin, Trigger
 from apps.core.registries import stats_providers
 from apps.search.documents import Scope, Source
 from apps.search.selectors import search
@@ -48,6 +48,10 @@ def test_the_figures(alice: User) -> None:
     version_add(
         user_id=alice.pk, capability_id=make(alice, "third").pk, draft=draft(secrets=["A_KEY"]), origin=Origin.BUILDER, beside=True,
     )  # fmt: skip
+    for state in (Execution.State.OK, Execution.State.FAILED, Execution.State.FAILED):
+        Execution.objects.create(
+            user=alice, capability=off, version=1, trigger=Trigger.CHAT, state=state
+        )
     figures = stats_providers["capabilities"](alice.pk)
     assert (figures["total"], figures["by_status"]["active"], figures["by_status"]["disabled"]) == (
         3,
@@ -55,6 +59,7 @@ def test_the_figures(alice: User) -> None:
         1,
     )
     assert figures["waiting_for_approval"] == 2
+    assert (figures["runs"], figures["failed_runs"]) == (3, 2)
 
 
 def test_only_active_ones_are_found_by_search(alice: User, bob: User) -> None:

@@ -1,6 +1,7 @@
 """Lists of notes: filters, order, figures."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.utils import timezone
@@ -157,12 +158,16 @@ def test_a_query_without_a_user_is_refused(db: None) -> None:
         Memory.objects.filter(content="tea")
 
 
-def test_figures_count_what_is_there(alice: User, notes: dict[str, Memory]) -> None:
+def test_figures_count_what_is_there_in_one_pass(
+    alice: User, notes: dict[str, Memory], django_assert_num_queries: Any
+) -> None:
     edge_create(user_id=alice.pk, source_id=notes["tea"].pk, target_id=notes["cat"].pk)
     access_record(user_id=alice.pk, memory_ids=[notes["tea"].pk])
     memory_archive(user_id=alice.pk, memory_id=notes["cat"].pk)
     memory_delete(user_id=alice.pk, memory_id=notes["job"].pk)
-    assert memory_stats(alice.pk) == {
+    with django_assert_num_queries(4):  # notes, deleted ones, links, cycle
+        figures = memory_stats(alice.pk)
+    assert figures == {
         "total": 2,
         "faded": 0,
         "never_used": 1,

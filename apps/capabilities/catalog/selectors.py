@@ -238,6 +238,7 @@ def capability_stats(user_id: UUID) -> dict[str, Any]:
     counts = dict(rows.order_by().values_list("status").annotate(number=Count("pk")))
     since = timezone.now() - timedelta(days=30)
     runs = Execution.objects.for_user(user_id).filter(created_at__gte=since)
+    failed = Q(state=Execution.State.FAILED)
     made = list(rows.exclude(current=None).select_related("current"))
     asking = [*(row.current for row in made), *versions_waiting(user_id, made).values()]
     waiting = sum(version is not None and not version.is_approved for version in asking)
@@ -245,6 +246,5 @@ def capability_stats(user_id: UUID) -> dict[str, Any]:
         "total": sum(counts.values()),
         "by_status": {status: counts.get(status, 0) for status in Status.values},
         "waiting_for_approval": waiting,
-        "runs": runs.count(),
-        "failed_runs": runs.filter(state=Execution.State.FAILED).count(),
+        **runs.aggregate(runs=Count("pk"), failed_runs=Count("pk", filter=failed)),
     }

@@ -376,24 +376,24 @@ def commonest(counts: Mapping[str, int]) -> dict[str, int]:
 def memory_stats(user_id: UUID) -> dict[str, Any]:
     """Counts of notes: in all, by status, tier, kind and source; faded, never used, links, and the decay cycle."""
     cycle = current_cycle(user_id)
-    notes = Memory.objects.for_user(user_id)
-    totals = notes.annotate(priority_now=present_priority(cycle)).aggregate(
-        total=Count("pk"),
-        faded=Count("pk", filter=Q(priority_now__lt=PRIORITY_FLOOR)),
-        never_used=Count("pk", filter=Q(access_count=0)),
-    )
+    fields = {"by_status": "status", "by_tier": "tier", "by_kind": "kind", "by_source": "origin"}
+    notes = Memory.objects.for_user(user_id).annotate(priority_now=present_priority(cycle))
+    sums = {
+        "total": Count("pk"),
+        "faded": Count("pk", filter=Q(priority_now__lt=PRIORITY_FLOOR)),
+        "never_used": Count("pk", filter=Q(access_count=0)),
+    }
+    totals = dict.fromkeys(sums, 0)
+    counts = {name: Counter[str]() for name in fields}
+    for group in notes.order_by().values(*fields.values()).annotate(**sums):  # one pass of the rows
+        for name in sums:
+            totals[name] += group[name]
+        for name, field in fields.items():
+            counts[name][group[field]] += group["total"]
     return {
         **totals,
         "deleted": Memory.objects.restorable(user_id).count(),
         "links": MemoryEdge.objects.for_user(user_id).count(),
         "cycle": cycle,
-        "by_status": _counts(user_id, "status"),
-        "by_tier": _counts(user_id, "tier"),
-        "by_kind": _counts(user_id, "kind"),
-        "by_source": _counts(user_id, "origin"),
+        **{name: commonest(count) for name, count in counts.items()},
     }
-
-
-def _counts(user_id: UUID, field: str) -> dict[str, int]:
-    rows = Memory.objects.for_user(user_id).values_list(field).annotate(count=Count("pk"))
-    return {str(value): count for value, count in rows.order_by("-count", field)}
