@@ -10,6 +10,7 @@ from apps.builder.builds.requesting import build_change, build_request
 from apps.builder.builds.selectors import messages_after
 from apps.builder.models import Build, State
 from apps.builder.runner.pool import BuildPool
+from apps.capabilities.catalog.drafts import MAIN
 from apps.capabilities.catalog.files import files_read
 from apps.capabilities.models import Capability, Status
 from apps.capabilities.runs.execution import capability_execute
@@ -297,11 +298,15 @@ async def test_a_change_keeps_the_tags_and_the_shape_of_results_that_nobody_want
     alice: User, model: AnthropicServer, pool: BuildPool
 ) -> None:
     shape = {"type": "object", "properties": {"greeting": {"type": "string"}}}
-    made = await in_db(lambda: make(alice, tags=["games", "chance"], output_schema=shape))
+    main = 'import json\ndef run(args: dict) -> str:\n    return json.dumps({"greeting": "Hello"})\n'
+    text = {MAIN: 'def run(args: dict) -> str:\n    return "Hello"\n'}
+    made = await in_db(lambda: make(alice, tags=["games", "chance"], output_schema=shape, main=main))
     for given, tags, results in (
         ({}, ["games", "chance"], shape),
         ({"tags": ["luck"]}, ["luck"], shape),
         ({"tags": [], "output_schema": {}}, [], {}),
+        ({"output_schema": shape}, [], shape),
+        ({"files": text}, [], {}),  # it would be untrue
     ):
         change = await in_db(lambda: build_change(user_id=alice.pk, name=made.name, feedback="Louder."))
         model.add(register(examples=[{"input": {"name": "Ada"}}], **given))

@@ -1,7 +1,7 @@
 """The tool with which the builder hands in its work: checked, tried by Izzy itself, and only then a capability."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 from uuid import UUID
@@ -10,7 +10,7 @@ from django.conf import settings
 
 from apps.accounts.secrets import secret_get, secret_values
 from apps.agent.tools.base import Tier, ToolFailure, tool
-from apps.agent.tools.results import Scrubber
+from apps.agent.tools.results import Scrubber, result_json
 from apps.builder.builds.ending import (
     asked_among_others,
     build_succeed,
@@ -54,7 +54,9 @@ class Register:
     input_schema: Annotated[
         dict[str, Any] | None, "JSON schema of run's args; the one asked for where left out."
     ] = None
-    output_schema: Annotated[dict[str, Any] | None, "That it has stays where left out."] = None
+    output_schema: Annotated[
+        dict[str, Any] | None, "That it has stays where left out and results fit it."
+    ] = None
     files: Annotated[
         dict[str, str] | None,
         {
@@ -97,7 +99,10 @@ async def register_capability(context: BuildContext, arguments: Register) -> str
         build = await in_db(_build, context.build_id)
         draft = await _draft(context, arguments, build)
         await context.mailbox.progress("Checking it in a fresh sandbox", "verifying")
-        tested = await _tested(context, draft, build)
+        results = await _results(context, draft, build)
+        if arguments.output_schema is None and not _have_shape(results or [], dict(draft.output_schema)):
+            draft = replace(draft, output_schema={})
+        tested = results is not None
         version = await in_db(lambda: build_succeed(build=_build(build.pk), draft=draft, tested=tested))
         if version is None:
             raise ToolFailure("This build has ended.")
@@ -176,14 +181,15 @@ def _described(arguments: Register, build: Build) -> tuple[str, dict[str, Any]]:
     return build.description, with_words_of(build.input_schema, clean_schema(schema))
 
 
-async def _tested(context: BuildContext, draft: Draft, build: Build) -> bool:
-    """Whether the examples have passed; False where they cannot be run yet, since the user has not allowed all that the
-    draft declares: then it is loaded alone, with its packages. Raises ToolFailure with what is wrong."""
+async def _results(context: BuildContext, draft: Draft, build: Build) -> list[str] | None:
+    """Returns what the examples gave, all of which have passed; None where they cannot be run yet, since the user has not allowed all
+    that the draft declares: then it is loaded alone, with its packages. Raises ToolFailure with what is wrong."""
     run = SandboxSpec(user_id=context.user_id, purpose=Purpose.RUN, requirements=draft.requirements)
     hosts_missing = bool(set(draft.hosts) - context.sandbox.hosts)
     if hosts_missing or not secrets_allowed(build, draft):
         loader = {MAIN: LOADER, f"{LOADED}.py": draft.main}
-        if problem := await _problem(run, loader, {"input": {}}):
+        _, problem = await _tried(run, loader, {"input": {}})
+        if problem:
             problem = problem.replace(LOADED, "main")
             raise ToolFailure(f"It cannot be loaded in a fresh sandbox. {problem}\n{NOT_YET}")
     environment = None if hosts_missing else await _environment(context, draft)
@@ -191,26 +197,39 @@ async def _tested(context: BuildContext, draft: Draft, build: Build) -> bool:
         await context.mailbox.progress(
             "It will be tested when you have allowed what it needs", "verifying"
         )
-        return False
+        return None
     run = replace(run, hosts=frozenset(draft.hosts), env=environment)
+    results = []
     for number, example in enumerate(draft.examples, start=1):
-        if problem := await _problem(run, {MAIN: draft.main}, example):
+        result, problem = await _tried(run, {MAIN: draft.main}, example)
+        if problem:
             shown = ends(json.dumps(example["input"], ensure_ascii=False), SHOWN_CHARS)
             raise ToolFailure(
                 f"Example {number} with input {shown} failed in a fresh sandbox. {problem}"
             )
-    return True
+        results.append(result)
+    return results
 
 
-async def _problem(run: SandboxSpec, files: Mapping[str, str], example: Mapping[str, Any]) -> str:
-    """Why an example fails in a sandbox of its own, without any secret; "" where it does not. Raises SandboxUnavailable."""
+def _have_shape(results: Sequence[str], schema: dict[str, Any]) -> bool:
+    from apps.agent.tools.schema import schema_error  # loading jsonschema takes a tenth of a second
+
+    return not schema or not any(schema_error(schema, result_json(result)) for result in results)
+
+
+async def _tried(
+    run: SandboxSpec, files: Mapping[str, str], example: Mapping[str, Any]
+) -> tuple[str, str]:
+    """Returns what an example gives in a sandbox of its own, and why it fails, both without any secret; the latter is "" where it
+    does not. Raises SandboxUnavailable."""
     secrets = await in_db(secret_values, run.user_id)
     outcome = await run_capability(replace(run, secrets=secrets), files, dict(example["input"]))
     # Before anything is cut: half a secret would not be found.
     scrubber = Scrubber([*await in_db(secret_values, run.user_id), *run.env.values()])
     if outcome.error is not None:
-        return f"{outcome.error.code}: {ends(scrubber.text(outcome.error.message), ERROR_CHARS)}"
-    return result_problem(scrubber.text(outcome.result or ""), example.get("expect"))
+        return "", f"{outcome.error.code}: {ends(scrubber.text(outcome.error.message), ERROR_CHARS)}"
+    result = scrubber.text(outcome.result or "")
+    return result, result_problem(result, example.get("expect"))
 
 
 async def _environment(context: BuildContext, draft: Draft) -> dict[str, str] | None:
