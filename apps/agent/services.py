@@ -168,7 +168,9 @@ def _respond(user_id: UUID, tool_call_id: object, waits_for: str, **values: str)
     if row is None:
         raise NotFound
     if not changed:
-        raise Conflict("Nothing waits for this any more.", code="not_waiting")
+        late = "This was decided already: what you chose just now does not count."
+        said = late if row.decision else "Nothing waits for this any more."
+        raise Conflict(said, code="not_waiting")
     return row
 
 

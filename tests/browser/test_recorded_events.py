@@ -106,6 +106,27 @@ def test_a_decision_that_the_connection_took_along_can_be_made_again(stage: Stag
     assert stage.sent[-1]["type"] == "open"
 
 
+def test_a_decision_that_another_tab_was_faster_with_is_said(stage: Stage) -> None:
+    record = Recording()
+    stage.begin(record)
+    asked = {"id": "c1", "name": "memory_delete", "input": {"note_id": "n2"}}
+    stage.play(
+        record.event("approval_requested", "turn-1", **asked),
+        finished(record, "turn-1", "", pending_approval=asked),
+    )
+    stage.page.get_by_role("button", name="Yes, allow").click()
+    stage.until(lambda: stage.sent[-1]["type"] == "approve")
+    stage.play(
+        {"type": "error", "code": "not_waiting", "message": "It does not count.", "extra": {}},
+        record.event("turn_resumed", "turn-1"),
+        *tool_round(record, "turn-1", "c1", "memory_delete", {"note_id": "n2"}, "Declined.", error=True),
+        finished(record, "turn-1", "It stays.", usage={}),
+    )
+    stage.chat.wait_for(stage.chat.last, "done")
+    expect(stage.page.locator(".toast")).to_have_text(re.compile("It does not count"))
+    expect(stage.page.get_by_role("button", name="Yes, allow")).to_have_count(0)
+
+
 SILENT = """window.WebSocket = class extends EventTarget {
   static OPEN = 1;
   readyState = 0;

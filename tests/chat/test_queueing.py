@@ -121,6 +121,23 @@ async def test_an_answer_that_comes_too_late_is_refused(alice: User, model: Anth
     assert "turn" not in refused
 
 
+async def test_of_two_tabs_the_later_is_told_that_its_decision_does_not_count(
+    alice: User, model: AnthropicServer
+) -> None:
+    place, third = await conversation(alice), await conversation(alice)
+    model.add(reply(tool("conversation_delete", {"conversation_id": third})), reply("It stays."))
+    async with connected(alice) as page, connected(alice) as other:
+        await page.say("Delete it", conversation=place)
+        asked = (await page.ended())["pending_approval"]["id"]
+        await page.send("approve", id=asked, decision="deny")
+        await page.ended()
+        await other.send("approve", id=asked, decision="allow")
+        refused = await other.until("error")
+        await scheduler().idle()
+    assert (refused["code"], "turn" in refused) == ("not_waiting", False)
+    assert "does not count" in refused["message"]
+
+
 async def test_an_answer_holds_where_the_next_message_came_before_it_was_taken_up(
     alice: User, model: AnthropicServer
 ) -> None:
