@@ -127,6 +127,27 @@ def test_a_decision_that_another_tab_was_faster_with_is_said(stage: Stage) -> No
     expect(stage.page.get_by_role("button", name="Yes, allow")).to_have_count(0)
 
 
+def test_what_is_allowed_is_asked_for_anew_when_a_new_version_is_built(stage: Stage) -> None:
+    record = Recording()
+    asked: list[str] = []
+    build = {"name": "dice", "state": "done", "missing_secrets": "", "messages": ""}
+
+    def answer(route: Route) -> None:
+        asked.append(route.request.url)
+        route.continue_()
+
+    stage.page.route("**/api/v1/builds/b1/*", lambda route: route.fulfill(json=build))
+    stage.begin(record)
+    stage.page.route("**/grants/*", answer)
+    for number, kind in enumerate(("progress", "complete"), start=1):
+        told = {"id": f"m{number}", "number": number, "type": kind, "payload": {"text": "dice 2"}}
+        stage.play(record.event("build", "turn-1", build_id="b1", message=told))
+    stage.until(lambda: len(asked) > 0)
+    stage.play(finished(record, "turn-1", "It is ready.", usage={}))
+    stage.chat.wait_for(stage.chat.last, "done")
+    assert len(asked) == 1
+
+
 SILENT = """window.WebSocket = class extends EventTarget {
   static OPEN = 1;
   readyState = 0;

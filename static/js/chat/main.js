@@ -302,7 +302,8 @@ export class ChatPage {
     if (!turn) return;
     if (frame.type === "turn_queued" && frame.title) this.#onTitle(frame); // other first words are another title
     if (frame.type === "turn_queued" && this.state.archived && frame.message) this.#marked("archived", false);
-    if (frame.type === "turn_resumed") this.around.showGrants(frame.conversation);
+    // A decision may hold for more calls, and a new version ends what the one before was allowed.
+    if (frame.type === "turn_resumed" || (frame.type === "build" && frame.message.type === "complete")) this.around.showGrants(frame.conversation);
     if (KEEPS_BUSY.has(frame.type)) this.log.draw(this.state, turn);
     else this.log.drawAll(this.state);
     this.composer.voice.onFrame(frame);
