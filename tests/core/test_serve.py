@@ -88,12 +88,13 @@ def test_it_comes_up_restarts_its_worker_and_stops_cleanly(served: Served) -> No
     assert link, "no set-up link was printed"
     assert served.get("/healthz").json() == {"status": "ok"}
     assert "Set-up code" in served.get("/setup/").text
-    key = served.folder / "data" / "secret_key"
-    assert key.stat().st_mode & 0o777 == 0o600
 
     children = served.children()
     assert set(children) == {"web", "worker"}
     eventually(lambda: served.get("/readyz").json()["checks"]["worker"])
+    data = served.folder / "data"
+    for made in [data, *data.rglob("*")]:
+        assert not made.stat().st_mode & 0o077, made
     os.kill(children["worker"], signal.SIGKILL)
     eventually(lambda: served.children().get("worker", children["worker"]) != children["worker"])
     assert served.children()["web"] == children["web"]

@@ -17,6 +17,7 @@ from apps.core.db.copying import database_copied
 from apps.core.db.engines import sqlite_settings
 from apps.core.db.pool import database_file
 from apps.core.db.writing import one_view
+from apps.core.private import private
 
 from . import CACHES, DATABASE, KEYS, MANIFEST, BackupFailed, checksum, named_files
 
@@ -34,7 +35,8 @@ def backup_make(data: Path, folder: Path, *, keys: bool) -> list[str]:
     written = sorted(path for path in folder.rglob("*") if path.is_file())
     sums = {str(path.relative_to(folder)): checksum(path) for path in written}
     about = {"made_at": timezone.now().isoformat(), "keys": keys, "lost": lost, "files": sums}
-    (folder / MANIFEST).write_text(json.dumps(about, indent=1, sort_keys=True) + "\n")
+    with open(folder / MANIFEST, "w", opener=private) as manifest:
+        manifest.write(json.dumps(about, indent=1, sort_keys=True) + "\n")
     for path in [*folder.rglob("*"), folder]:
         _synced(path)
     return lost
@@ -110,7 +112,10 @@ class _Files:
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.have.pop(path, None)
         try:
-            with storages["shared"].open(path, "rb") as source, open(_private(target), "wb") as copy:
+            with (
+                storages["shared"].open(path, "rb") as source,
+                open(target, "wb", opener=private) as copy,
+            ):
                 while piece := source.read(PIECE):
                     summed.update(piece)
                     copy.write(piece)
@@ -129,13 +134,9 @@ class _Files:
                     folder.rmdir()
 
 
-def _private(path: Path) -> int:
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-
-
 def _database_copy(target: Path) -> None:
     """The rows that the view at hand shows; writers go on meanwhile."""
-    os.close(_private(target))
+    open(target, "wb", opener=private).close()
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_export_snapshot()")

@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from django.db import DatabaseError, connection
 
 from apps.core.db.pool import database_file
+from apps.core.private import private
 
 
 @contextmanager
@@ -27,7 +28,7 @@ def alone(name: str) -> Iterator[None]:
         finally:
             other.close()
     elif (file := database_file()) is not None:
-        with file.with_name(f"{file.name}-{name}").open("w") as door:
+        with open(file.with_name(f"{file.name}-{name}"), "w", opener=private) as door:
             fcntl.flock(door, fcntl.LOCK_EX)
             yield
     else:

@@ -22,6 +22,7 @@ from typing import Any
 from django.conf import settings
 
 from apps.core.metrics.base import Figure, use
+from apps.core.private import private
 
 logger = logging.getLogger(__name__)
 
@@ -129,7 +130,7 @@ def _make_file(file: Path) -> None:
     """An empty one, under its name only once it has its size: who scrapes meanwhile reads all that have."""
     part = file.with_suffix(".new")
     try:
-        with part.open("wb") as opened:
+        with open(part, "wb", opener=private) as opened:
             os.posix_fallocate(opened.fileno(), 0, FIRST_BYTES)
         part.rename(file)
     finally:
@@ -138,8 +139,9 @@ def _make_file(file: Path) -> None:
 
 def _join(place: Path, name: str) -> int:
     """Makes the folder, clears away what nobody needs, and returns the descriptor that says that this process lives."""
-    place.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with (place / "lock").open("w") as door:
+    for made in (place.parent, place):
+        made.mkdir(mode=0o700, exist_ok=True)
+    with open(place / "lock", "w", opener=private) as door:
         fcntl.flock(
             door, fcntl.LOCK_EX
         )  # one at a time: who comes first must not be cleared away by who comes next

@@ -22,6 +22,7 @@ from django.core.files.storage import storages
 from django.db import transaction
 
 from apps.core.errors import InvalidInput, TooLarge
+from apps.core.private import private
 from apps.memory.models import OPEN_IMPORTS, Import
 
 logger = logging.getLogger(__name__)
@@ -47,7 +48,7 @@ def import_path(key: UUID) -> Path:
         part = path.with_name(f".{key}.{secrets.token_hex(4)}")
         with suppress(FileNotFoundError), closing(storages["shared"].open(_stored(key), "rb")) as source:
             try:
-                with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as target:
+                with open(part, "xb", opener=private) as target:
                     fcntl.flock(target, fcntl.LOCK_SH)
                     shutil.copyfileobj(source, target)
                 part.rename(path)
@@ -74,7 +75,7 @@ def upload_write(key: UUID, chunks: Iterable[bytes], *, limit: int | None) -> It
     """
     size, path = 0, imports_folder() / str(key)
     try:
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        with open(path, "wb", opener=private) as file:
             fcntl.flock(file, fcntl.LOCK_SH)
             for chunk in chunks:
                 size += len(chunk)

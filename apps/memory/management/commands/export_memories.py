@@ -1,6 +1,5 @@
 """`manage.py export_memories --user NAME [FILE]`: takes all of a user's rows out."""
 
-import os
 import sys
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -11,6 +10,7 @@ from apps.accounts.models import User
 from apps.core.db.writing import one_view
 from apps.core.errors import IzzyError
 from apps.core.ids import parse_id
+from apps.core.private import private
 from apps.memory.transfer.exporting import conversation_export, export_lines, export_markdown
 
 
@@ -56,8 +56,7 @@ class Command(BaseCommand):
         beside = Path(f"{target}.part")  # half a file never stands where a whole one is looked for
         try:
             beside.unlink(missing_ok=True)
-            # For its owner's eyes only, whatever the umask says.
-            with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            with open(beside, "xb", opener=private) as file:
                 size = sum(file.write(part) for part in parts)
             beside.replace(target)
         finally:
