@@ -52,7 +52,7 @@ class Import(Owned, Leased):
 
     `format` is what was asked for, `auto` or a format's name, `reader` the format that the file is in. `done` of `total` counts
     bytes of Izzy's own files, records of others. `cursor` says where to go on after a restart: how far the file was
-    read (`at`), its line, what plans keep from batch to batch (`facts`) and what waits for the end of the file (`later`). It
+    read (`at`), its line, a checksum of which records those were (`mark`), what plans keep from batch to batch (`facts`) and what waits for the end of the file (`later`). It
     changes in the transaction of each batch, and so does `report` (`apps.core.transfer.Report`).
     """
 

@@ -1,5 +1,6 @@
 """A file cut into batches of records, each written in one transaction, and where to go on behind each."""
 
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO
@@ -37,7 +38,7 @@ KINDS = {
 
 @dataclass(slots=True)
 class Batch:
-    """Records of one group, and what could not be read between them. `at`, `line` and `done` hold behind its last one."""
+    """Records of one group, and what could not be read between them. `at`, `line` and `mark` hold behind its last one."""
 
     group: RecordGroup | None = None
     entries: list[Entry] = field(default_factory=list)
@@ -45,6 +46,7 @@ class Batch:
     wrong: list[tuple[Entry, str]] = field(default_factory=list)
     at: int = 0
     line: int = 0
+    mark: int = 0
     weight: int = 0
     complete: bool = False  # the file's last record was read
 
@@ -94,17 +96,27 @@ def _add(batch: Batch, line: FileLine, group: RecordGroup | None) -> None:
         batch.entries.append(line.entry)
 
 
-def foreign_batches(reader: Reader, upload: Upload, *, at: int = 0) -> Iterator[Batch]:
-    """Batches of another program's file behind its first `at` records; a long conversation counts as several."""
-    batch = Batch(at=at)
+class ReadOtherwise(Exception):
+    """Other records stand before the place than stood there when it was noted: Izzy was updated meanwhile."""
+
+
+def foreign_batches(reader: Reader, upload: Upload, *, at: int = 0, mark: int = 0) -> Iterator[Batch]:
+    """Batches of another program's file behind its first `at` records; a long conversation counts as several.
+
+    `mark` stands for which those records are. Raises ReadOtherwise where they are others.
+    """
+    batch, number, so_far = Batch(at=at, mark=mark), 0, 0
     for number, (kind, value) in enumerate(_parts(reader, upload), 1):
+        so_far = _marked(kind, value, so_far)
         if number <= at:
+            if number == at and so_far != mark:
+                raise ReadOtherwise
             continue
         group = group_of(kind)
         if batch.count and _is_full(batch, group, kind):
             yield batch
-            batch = Batch(at=batch.at)
-        batch.at = number
+            batch = Batch(at=batch.at, mark=batch.mark)
+        batch.at, batch.mark = number, so_far
         entry = Entry(kind, value, value.place)
         if isinstance(value, Skipped):
             batch.skipped.append((entry, value.reason))
@@ -114,8 +126,15 @@ def foreign_batches(reader: Reader, upload: Upload, *, at: int = 0) -> Iterator[
             batch.group = group
             batch.entries.append(entry)
             batch.weight += _weight(value)
+    if number < at:
+        raise ReadOtherwise
     batch.complete = True
     yield batch
+
+
+def _marked(kind: str, value: Read, before: int) -> int:
+    named = f"{kind} {getattr(value, 'key', value.place)}\n"
+    return zlib.crc32(named.encode("utf-8", "surrogatepass"), before)
 
 
 def _parts(reader: Reader, upload: Upload) -> Iterator[tuple[str, Read]]:

@@ -30,7 +30,7 @@ from apps.core.transfer import (
 )
 from apps.memory.models import OPEN_IMPORTS, Import, ImportState
 
-from .batches import RECORDS, Batch, foreign_batches, foreign_count, own_batches
+from .batches import RECORDS, Batch, ReadOtherwise, foreign_batches, foreign_count, own_batches
 from .lines import NAME, check_encoding
 from .records import Reader, Upload, reader_for
 from .storage import import_path, upload_exists, upload_remove
@@ -56,17 +56,19 @@ class Run:
     def __init__(self, job: Import) -> None:
         self.job = job
         self.upload = Upload(import_path(job.id), job.name, job.pasted)
-        self.report = Report.from_json(job.report)
-        self.facts: dict[str, str] = dict(job.cursor.get("facts", {}))
-        self.later: list[dict[str, Any]] = list(job.cursor.get("later", []))
-        self.at, self.line = int(job.cursor.get("at", 0)), int(job.cursor.get("line", 0))
-        self.fresh: set[UUID] = (
-            set()
-        )  # of a dry run, which knows by heart what it has seen and begins anew
-        if job.dry_run:
-            self.report, self.facts, self.later, self.at, self.line = Report(), {}, [], 0, 0
-        self._batches: Iterator[Batch] | None = None
+        self.fresh: set[UUID] = set()  # of a dry run, which knows by heart what it has seen
         self._file: BinaryIO | None = None
+        if job.dry_run:
+            self._begin({}, {})
+        else:
+            self._begin(job.report, job.cursor)
+
+    def _begin(self, report: dict[str, Any], cursor: dict[str, Any]) -> None:
+        self.report = Report.from_json(report)
+        self.facts: dict[str, str] = dict(cursor.get("facts", {}))
+        self.later: list[dict[str, Any]] = list(cursor.get("later", []))
+        self.at, self.line, self.mark = (int(cursor.get(name, 0)) for name in ("at", "line", "mark"))
+        self._batches: Iterator[Batch] | None = None
 
     def step(self) -> bool:
         """Takes in the next batch; whether there may be more. Raises what `_waits` is true of."""
@@ -84,6 +86,10 @@ class Run:
                 return True
             self._settle()
             self._end(ImportState.DONE)
+        except ReadOtherwise:  # what was taken is known again
+            self._save(total=0)
+            self._begin({}, {})
+            return True
         except Cancelled:
             self._end(ImportState.CANCELLED)
         except FileNotFoundError:
@@ -124,7 +130,7 @@ class Run:
                 self._save()
                 self._check_cancelled()
             self._save(total=counted)
-        return foreign_batches(reader, self.upload, at=self.at)
+        return foreign_batches(reader, self.upload, at=self.at, mark=self.mark)
 
     def _save(self, **values: Any) -> None:
         Import.lease_extend(self.job.pk, **values)
@@ -175,7 +181,7 @@ class Run:
                 parts.append([])
             parts[-1].append(entry)
         for part in parts[:-1]:
-            yield Batch(group, part, at=self.at, line=self.line)
+            yield Batch(group, part, at=self.at, line=self.line, mark=self.mark)
         yield replace(batch, entries=parts[-1])
 
     def _taking(self) -> Taking:
@@ -197,7 +203,7 @@ class Run:
         report.add(taking.report)
         values: dict[str, Any] = {"report": report.to_json()}
         if batch is not None:
-            where = {"at": batch.at, "line": batch.line}
+            where = {"at": batch.at, "line": batch.line, "mark": batch.mark}
             values |= {
                 "cursor": {**where, "facts": taking.facts, "later": taking.later},
                 "done": batch.at,
@@ -209,7 +215,7 @@ class Run:
         self.report, self.facts, self.later = report, taking.facts, taking.later
         self.fresh = taking.fresh
         if batch is not None:
-            self.at, self.line = batch.at, batch.line
+            self.at, self.line, self.mark = batch.at, batch.line, batch.mark
 
     def _settle(self) -> None:
         """Takes in what waited for the end of the file."""

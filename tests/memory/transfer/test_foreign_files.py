@@ -15,6 +15,7 @@ from apps.core.jobs import leases
 from apps.memory.models import CaptureWindow, Import, Memory, MemoryEdge, MemoryFile
 from apps.memory.transfer import records
 from apps.memory.transfer.batches import foreign_batches
+from apps.memory.transfer.jobs import import_create, import_get
 from apps.memory.transfer.records import (
     ForeignConversation,
     ForeignEdge,
@@ -27,6 +28,7 @@ from apps.memory.transfer.records import (
     Upload,
     Wrong,
 )
+from apps.memory.transfer.running import Run, import_taken, imports_run
 from apps.search.documents import Source
 from apps.search.selectors import passages_saying
 from tests.waiting import eventually
@@ -195,6 +197,35 @@ def test_a_longer_talk_adds_what_is_new(
     assert counts(job) == {"message": 2}
     assert counts(job, "merged") == {"conversation": 1}
     assert Message.objects.for_user(bob).count() == 5
+
+
+@pytest.mark.parametrize("known", [range(3), range(500, -1, -1), range(1, 501)])
+def test_an_import_during_which_the_reader_changes_begins_anew_and_leaves_nothing_out(
+    bob: User, monkeypatch: pytest.MonkeyPatch, known: range
+) -> None:
+    def notes(numbers: range) -> Reader:
+        def read(upload: Upload) -> Iterator[Read]:
+            for place, n in enumerate(numbers):
+                yield ForeignNote(place=f"entry {place}", key=f"{n}", content=f"Note {n}")
+
+        return Reader(name="notes", title="Notes", matches=lambda upload: False, read=read)
+
+    monkeypatch.setitem(records._readers, "notes", notes(range(501)))
+    job = import_create(user_id=bob.pk, chunks=[b"whatever"], format="notes")
+    taken = import_taken(job.pk)
+    assert taken is not None
+    assert Run(taken).step()  # and then Izzy ends, and comes back as another version
+    begun = Memory.objects.for_user(bob).count()
+    assert 0 < begun < 501
+    Import.objects.for_user(bob).update(runner="gone", lease_until=timezone.now().replace(year=2020))
+    monkeypatch.setitem(records._readers, "notes", notes(known))
+    imports_run()
+
+    job = import_get(bob.pk, job.pk)
+    assert (job.state, job.done, job.total) == ("done", len(known), len(known))
+    kept = set(Memory.objects.for_user(bob).values_list("content", flat=True))
+    assert kept == {f"Note {n}" for n in [*range(begun), *known]}
+    assert Memory.objects.for_user(bob).count() == len(kept)
 
 
 @pytest.mark.parametrize("title", ["", "New chat"])
