@@ -2,9 +2,11 @@
 
 import gzip
 import io
+import struct
 import tracemalloc
 import unicodedata
 import zipfile
+import zlib
 from collections.abc import Callable
 from typing import Literal
 
@@ -136,6 +138,28 @@ def test_names_are_read_as_they_were_written(
 
     assert found.texts == ["Café\n\nOpen at nine", "b\n\nSee [[Café]]"]
     assert found.edges == [(found.texts[1], "links_to", found.texts[0])]
+
+
+@pytest.mark.parametrize(
+    ("beside", "read_as"),
+    [("Заметки.md", "Заметки"), ("../../x.md", None), ("", "Заметки".encode("cp866").decode("cp437"))],
+)
+def test_a_name_in_a_code_page_of_windows_is_read_by_what_stands_beside_it(
+    upload: Uploads, beside: str, read_as: str | None
+) -> None:
+    stored = "Заметки.md".encode("cp866")
+    entry = zipfile.ZipInfo("Z" * len(stored))
+    named = struct.pack("<BL", 1, zlib.crc32(stored)) + beside.encode()
+    entry.extra = struct.pack("<HH", 0x7075, len(named)) + named if beside else b""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr(entry, "Open at nine")
+    given = upload("v.zip", packed.getvalue().replace(b"Z" * len(stored), stored))
+    if read_as is None:
+        with pytest.raises(InvalidInput, match="outside itself"):
+            Found(given)
+    else:
+        assert Found(given).texts == [f"{read_as}\n\nOpen at nine"]
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")

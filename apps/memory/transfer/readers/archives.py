@@ -5,6 +5,7 @@ import io
 import re
 import shutil
 import stat
+import struct
 import tempfile
 import unicodedata
 import zipfile
@@ -47,6 +48,9 @@ _BROKEN = (
 )
 ZIP, GZIP = b"PK", b"\x1f\x8b"
 UTF8_NAME = 0x800  # the flag of a zip's entry that says so
+UNICODE_PATH = (
+    0x7075  # the extra field that has the name in UTF-8, with a checksum of the one that it stands for
+)
 
 
 Stream = IO[bytes] | gzip.GzipFile
@@ -189,14 +193,23 @@ def _members(file: Path | IO[bytes], packed: int, name: str) -> list[Document]:
 
 def _path(entry: zipfile.ZipInfo) -> str:
     """Its path as people write it: with slashes, its letters put together (macOS takes é apart), and in UTF-8 where it is so,
-    which neither macOS nor `zip` says of it."""
+    which neither macOS nor `zip` says of it, or where that stands beside a name in whatever code page Windows had."""
     name = entry.filename
-    if name.isascii():
-        return name.replace("\\", "/")
     if not entry.flag_bits & UTF8_NAME:
         with suppress(UnicodeError):
-            name = name.encode("cp437").decode("utf-8")
+            name = (_unicode_path(entry) or name.encode("cp437")).decode("utf-8")
     return unicodedata.normalize("NFC", name.replace("\\", "/"))
+
+
+def _unicode_path(entry: zipfile.ZipInfo) -> bytes:
+    """The name of the extra field, b"" where there is none, or one of a name that was changed without it."""
+    extra, stands_for = entry.extra, zlib.crc32(entry.orig_filename.encode("cp437"))
+    while len(extra) >= 4:
+        kind, size = struct.unpack_from("<HH", extra)
+        field, extra = extra[4 : 4 + size], extra[4 + size :]
+        if kind == UNICODE_PATH and field[1:5] == struct.pack("<L", stands_for):
+            return field[5:].partition(b"\0")[0]
+    return b""
 
 
 def _document(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, path: str) -> Document:
