@@ -12,9 +12,10 @@ from apps.chat.conversations.ingest import (
     fresh_in,
     message_of,
     messages_prepare,
+    messages_remove,
     session_store,
 )
-from apps.chat.models import MAX_TITLE, Message
+from apps.chat.models import MAX_TITLE, Conversation, Message
 from apps.chat.titles import heuristic_title
 from apps.core.errors import IzzyError
 from apps.core.transfer import KNOWN, Entry, Taking, Write, derived_id, write_nothing
@@ -23,14 +24,16 @@ from apps.memory.transfer.records import ForeignConversation, ForeignMessage, co
 NO_TITLES = ("", "new chat", "new conversation", "untitled")
 """The titles that other programs give to a conversation that nobody has named, in lower case."""
 SILENT = "Nothing was said in it."
+LEFT = "Another version has taken its place there, and so it has here."
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """New messages of a session."""
+    """New messages of a session, and those that gave way to them where it was held."""
 
     session: Session
     messages: Sequence[Message]
+    left: Sequence[Message]
 
 
 def foreign_plan(taking: Taking, entries: Sequence[Entry]) -> Write:
@@ -45,6 +48,7 @@ def foreign_plan(taking: Taking, entries: Sequence[Entry]) -> Write:
 
     def write() -> None:
         for part in parts:
+            messages_remove(part.left)
             session_store(part.session, part.messages, extract=True, trusted=taking.trusted)
 
     return write
@@ -69,6 +73,9 @@ def _part(taking: Taking, entry: Entry) -> _Part | None:
             place = f"{entry.place}, message {number + 1}"
             taking.report.refuse(Entry("message", None, place, entry.line), error.message)
     fresh = fresh_in(known, given)
+    left = _left(known, talk)
+    if left:
+        taking.report.skip(Entry("message", None, entry.place), LEFT, len(left))
     if repeated := len(given) - len(fresh):
         taking.report.skip(Entry("message", None, entry.place), KNOWN, repeated)
     if fresh:
@@ -76,7 +83,7 @@ def _part(taking: Taking, entry: Entry) -> _Part | None:
     follows = str(begun) == taking.facts.get("session")  # a part of the one before it
     taking.facts["session"] = str(begun)
     if not follows:
-        if not fresh:
+        if not fresh and not left:
             taking.report.skip(entry, KNOWN if given else SILENT)
         elif known is not None or begun in taking.fresh:
             taking.report.merge(entry.kind)
@@ -84,7 +91,16 @@ def _part(taking: Taking, entry: Entry) -> _Part | None:
             taking.report.take(entry.kind)
             if taking.dry_run:
                 taking.fresh.add(begun)
-    return _Part(session, fresh) if fresh else None
+    return _Part(session, fresh, left) if fresh or left else None
+
+
+def _left(known: Conversation | None, talk: ForeignConversation) -> list[Message]:
+    """The messages that came with an earlier export and are no longer in the conversation as it is shown there. Where it went on
+    here they stay: what came after them answers them."""
+    if known is None or not talk.left or known.turns.exists():
+        return []
+    keys = [_short(key, MAX_EXTERNAL_ID_CHARS) for key in talk.left]
+    return list(known.messages.filter(external_id__in=keys).order_by("position"))
 
 
 def _title(talk: ForeignConversation) -> str:

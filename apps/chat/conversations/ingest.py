@@ -10,7 +10,7 @@ from django.db import transaction
 from django.utils import timezone
 from pydantic import Field, model_validator
 
-from apps.chat.conversations.handover import Shown, conversation_capture, document_of
+from apps.chat.conversations.handover import Shown, conversation_capture, document_of, messages_leave
 from apps.chat.conversations.selectors import CHAT_CHANNEL
 from apps.chat.models import Conversation, Message, Role
 from apps.core.db.writing import once, precompute
@@ -192,6 +192,15 @@ def messages_prepare(messages: Sequence[Message]) -> None:
         documents_prepare(user_id=messages[0].user_id, texts=texts)
     for message in messages:
         once(pieces_of, message.text, message.role == Role.USER)
+
+
+def messages_remove(messages: Sequence[Message]) -> None:
+    """Removes messages of one session from its conversation, from search and from what waits to be read. Within a transaction."""
+    ids = [message.pk for message in messages]
+    if ids:
+        of = messages[0]
+        messages_leave(user_id=of.user_id, conversation_id=of.conversation_id, message_ids=ids)
+        Message.objects.owned_by(of.user_id).filter(pk__in=ids).delete()
 
 
 @transaction.atomic

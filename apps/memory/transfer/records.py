@@ -8,7 +8,7 @@ or a hash of the content where there is none.
 import hashlib
 import logging
 import pkgutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from importlib import import_module
@@ -83,11 +83,13 @@ class ForeignMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignConversation:
-    """A conversation with what was said in it, oldest first; one without messages is skipped."""
+    """A conversation with what was said in it, oldest first; one without messages is skipped. `left` are the keys of messages of
+    its other branches: an earlier export may have brought them."""
 
     place: str
     key: str
     messages: Sequence[ForeignMessage]
+    left: Collection[str] = ()
     title: str = ""
     created_at: datetime | None = None
     updated_at: datetime | None = None

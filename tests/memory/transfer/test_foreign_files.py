@@ -115,7 +115,7 @@ def test_others_words_wait_and_what_was_said_is_found_and_read(
     take_in(bob, b"whatever", format="sample")
     assert set(Memory.objects.for_user(bob).values_list("status", "trust")) == {("pending", "untrusted")}
     assert MemoryFile.objects.for_user(bob).get().trust == "untrusted"
-    assert passages_saying(bob.pk, "cello case", source=Source.CONVERSATION)
+    assert any(passages_saying(bob.pk, "cello case", source=Source.CONVERSATION))
     talk = Conversation.objects.for_user(bob).get()
     assert (talk.channel, talk.session, talk.title) == ("sample", "c1", "About moving")
     windows = CaptureWindow.objects.for_user(bob)

@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 
 from apps.accounts.models import User
-from apps.chat.models import Message
+from apps.chat.models import Message, Turn
 from apps.memory.models import Memory, MemoryEdge, MemoryFile
+from apps.search.documents import Source
+from apps.search.selectors import passages_saying
 from tests.conftest import make_user
 
 from . import test_reading_claude as claude
@@ -14,7 +16,7 @@ from . import test_reading_lists as lists
 from . import test_reading_markdown as markdown
 from . import test_reading_memories as memories
 from . import test_reading_talk as talk
-from .chatgpt_sample import TALK
+from .chatgpt_sample import ROOT, TALK, chat, node, tree
 from .conftest import TakeIn, counts, exported
 from .reading import as_bytes, json_lines, zipped
 
@@ -74,3 +76,50 @@ def test_two_people_import_the_same_file_and_each_has_their_own(bob: User, take_
         assert rows[0]
         assert not rows[0] & rows[1]
     assert not MemoryEdge.objects.for_user(other).exists()
+
+
+HERONS = [
+    node("q", ROOT, "user", "Where do herons nest?"),
+    node("old", "q", "assistant", "In caves."),
+    node("new", "q", "assistant", "In trees."),
+]
+OF_CLAUDE = [
+    {"uuid": "q", "sender": "human", "text": "Where do herons nest?", "parent_message_uuid": ""},
+    {"uuid": "old", "sender": "assistant", "text": "In caves.", "parent_message_uuid": "q"},
+    {"uuid": "new", "sender": "assistant", "text": "In trees.", "parent_message_uuid": "q"},
+]
+HISTORY: dict[str, Any] = {"messages": talk.MESSAGES, "currentId": "a1"}
+ANEW: dict[str, tuple[object, object]] = {
+    "open-webui": ([{"id": "chat-1", "chat": {"history": HISTORY}}], [talk.CHAT]),
+    "chatgpt": ([chat("c", "", tree(*HERONS[:2]), "old")], [chat("c", "", tree(*HERONS), "new")]),
+    "claude": (
+        [{"uuid": "c", "chat_messages": OF_CLAUDE[:2]}],
+        [{"uuid": "c", "chat_messages": OF_CLAUDE}],
+    ),
+}
+"""Exports before and after an answer was made anew."""
+
+
+@pytest.mark.parametrize("name", ANEW)
+@pytest.mark.parametrize("went_on", [False, True])
+def test_what_gave_way_between_two_exports_gives_way_here_unless_the_chat_went_on_here(
+    bob: User, take_in: TakeIn, name: str, went_on: bool
+) -> None:
+    first, second = map(as_bytes, ANEW[name])
+    assert take_in(bob, first, name="chats.json").reader == name
+    question, old = Message.objects.for_user(bob).order_by("position")
+    if went_on:
+        Turn.objects.create(user=bob, conversation=old.conversation)
+    tried = take_in(bob, second, name="chats.json", dry_run=True)
+    job = take_in(bob, second, name="chats.json")
+
+    assert (counts(job), counts(job, "skipped")) == (counts(tried), counts(tried, "skipped"))
+    said = list(Message.objects.for_user(bob).values_list("text", flat=True))
+    assert said[0] == question.text
+    assert said[-1] in {"In trees.", "De nada."}
+    assert (old.text in said) is went_on
+    found = any(passages_saying(bob.pk, old.text, source=Source.CONVERSATION))
+    assert found is went_on
+    before = exported(bob)
+    assert counts(take_in(bob, second, name="chats.json")) == {}
+    assert exported(bob) == before

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 from apps.core.errors import InvalidInput
@@ -20,7 +21,7 @@ from .fields import (
     text_of,
 )
 from .lists import listed_memories
-from .talk import branch, conversation, messages_of, newest_leaf
+from .talk import Role, branch, conversation, messages_of, newest_leaf, told
 
 _CONVERSATIONS = re.compile(r"(^|/)conversations[^/]*\.json$")
 _MEMORIES = re.compile(r"(^|/)(saved_)?memor(y|ies)[^/]*\.json$")
@@ -124,7 +125,8 @@ def _conversation(
     }
     leaf = text_of(entry.get("current_node"))
     leaf_found = leaf if leaf in nodes else newest_leaf(parents, times)
-    said: list[ForeignMessage] = []
+    said = {key: _said(key, node, times[key]) for key, node in nodes.items()}
+    shown, left = told(leaf_found, parents, said)
     for key in branch(leaf_found, parents.get):
         message = fields_in(nodes[key].get("message"))
         content = fields_in(message.get("content"))
@@ -134,12 +136,18 @@ def _conversation(
                 snapshots.append((stamp.timestamp() if stamp else 0.0, place, text))
         elif text_of(message.get("recipient")) == "bio" and _role(message) == "assistant":
             yield from _remembered(place, message)
-        elif _is_talk(message, content):
-            role = "user" if _role(message) == "user" else "assistant"
-            said += messages_of(message.get("id") or key, role, _words(content), times[key])  # type: ignore[arg-type]
-    key = key_of(entry.get("conversation_id") or entry.get("id"), *(message.key for message in said))
+    key = key_of(entry.get("conversation_id") or entry.get("id"), *(message.key for message in shown))
     created, updated = moment(entry.get("create_time")), moment(entry.get("update_time"))
-    yield conversation(place, key, entry.get("title"), said, created, updated)
+    yield conversation(place, key, entry.get("title"), shown, created, updated, left)
+
+
+def _said(key: str, node: dict[str, Any], at: datetime | None) -> list[ForeignMessage]:
+    message = fields_in(node.get("message"))
+    content = fields_in(message.get("content"))
+    if not _is_talk(message, content):
+        return []
+    role: Role = "user" if _role(message) == "user" else "assistant"
+    return messages_of(message.get("id") or key, role, _words(content), at)
 
 
 def _parents(nodes: dict[str, dict[str, Any]]) -> dict[str, str | None]:

@@ -25,7 +25,7 @@ from .fields import (
 )
 from .files import distinct, files_of
 from .lists import noted_paragraphs
-from .talk import as_document, branch, conversation, messages_of, newest_leaf
+from .talk import as_document, conversation, messages_of, newest_leaf, told
 
 FOLDER = "/memories/claude"
 _TALK = {"item.chat_messages", "chat_messages"}
@@ -130,20 +130,20 @@ def _conversation(place: str, entry: object, seen: set[str]) -> Read:
     times = {key: moment(message.get("created_at")) for key, message in by_id.items()}
     leaf = text_of(fields.get("current_leaf_message_uuid"))
     leaf_found = leaf if leaf in by_id else newest_leaf(parents, times)
-    said: list[ForeignMessage] = []
-    for key in branch(leaf_found, parents.get):
-        message = by_id[key]
+    said: dict[str, list[ForeignMessage]] = {key: [] for key in by_id}
+    for key, message in by_id.items():
         sender = first_text(message, "sender", "role")
         if sender in {"human", "user", "assistant"}:
             role = "assistant" if sender == "assistant" else "user"
             foreign = message.get("uuid") or content_key(text_of(fields.get("uuid")), key)
-            said += messages_of(foreign, role, _words(message), times[key])  # type: ignore[arg-type]
-    key = key_of(fields.get("uuid"), *(message.key for message in said))
+            said[key] = messages_of(foreign, role, _words(message), times[key])  # type: ignore[arg-type]
+    shown, left = told(leaf_found, parents, said)
+    key = key_of(fields.get("uuid"), *(message.key for message in shown))
     if key in seen:
         return Skipped(place, "It stands in this export more than once.")
     seen.add(key)
     created, updated = first_moment(fields, "created_at"), first_moment(fields, "updated_at")
-    return conversation(place, key, first_text(fields, "name", "title"), said, created, updated)
+    return conversation(place, key, first_text(fields, "name", "title"), shown, created, updated, left)
 
 
 def _parents(ids: list[str], messages: list[dict[str, Any]]) -> dict[str, str | None]:

@@ -24,7 +24,7 @@ from .fields import (
 )
 from .front_matter import Markdown, markdown_of, marks_of
 from .lists import lines_of
-from .talk import branch, conversation, messages_of
+from .talk import conversation, messages_of, told
 
 _TYPES = {"user", "feedback", "project", "reference"}
 _LINE = {"sessionId", "message"}
@@ -186,14 +186,10 @@ def _transcript(document: Document) -> Iterator[Read]:
         said[identity] = _spoken(fields, identity, number)
         before = identity
         last = identity if kind in {"user", "assistant"} else last
-    found = [
-        message
-        for key in branch(last or before, parents.get)
-        for message in said[key]
-        if message.content != "(no content)"
-    ]
+    shown, left = told(last or before, parents, said)
+    found = [message for message in shown if message.content != "(no content)"]
     title = titles.get("custom-title") or titles.get("ai-title") or titles.get("summary") or ""
-    yield conversation(document.name, key_of(session, document.stem), title, found)
+    yield conversation(document.name, key_of(session, document.stem), title, found, left=left)
 
 
 def _spoken(fields: dict[str, Any], identity: str, number: int) -> list[ForeignMessage]:

@@ -10,7 +10,7 @@ from .archives import Document, documents
 from .encoding import json_items, json_whole, sketch, sketches
 from .fields import entries_in, fields_in, first_moment, first_text, joined, key_of, text_of
 from .lists import memory_of
-from .talk import branch, conversation, messages_of, newest_leaf, without_reasoning
+from .talk import conversation, messages_of, newest_leaf, told, without_reasoning
 
 _CHAT = (
     *({"item.chat"}, {"chats.item.chat"}, {"chat", "user_id"}, {"chat.history"}, {"chat.messages"}),
@@ -73,22 +73,20 @@ def _conversation(place: str, entry: object) -> Read:
     times = {key: first_moment(message, "timestamp", "created_at") for key, message in messages.items()}
     leaf = first_text(history, "currentId") or first_text(row, "current_message_id")
     identity = first_text(row, "id") or first_text(chat, "id")
-    said: list[ForeignMessage] = []
-    for key in branch(leaf if leaf in messages else newest_leaf(parents, times), parents.get):
-        message = messages[key]
-        role = text_of(message.get("role"))
+    said: dict[str, list[ForeignMessage]] = {}
+    for key, message in messages.items():
+        role, named, words = text_of(message.get("role")), _key(identity, message, key), _words(message)
+        said[key] = []
         if role == "user":
-            said += messages_of(_key(identity, message, key), "user", _words(message), times[key])
+            said[key] = messages_of(named, "user", words, times[key])
         elif role == "assistant":
-            said += messages_of(
-                _key(identity, message, key), "assistant", without_reasoning(_words(message)), times[key]
-            )
+            said[key] = messages_of(named, "assistant", without_reasoning(words), times[key])
+    shown, left = told(leaf if leaf in messages else newest_leaf(parents, times), parents, said)
     title = first_text(row, "title") or first_text(chat, "title", "name")
     created = first_moment(row, "created_at") or first_moment(chat, "timestamp", "created_at")
     updated = first_moment(row, "updated_at") or first_moment(chat, "updated_at")
-    return conversation(
-        place, key_of(identity, *(message.key for message in said)), title, said, created, updated
-    )
+    named = key_of(identity, *(message.key for message in shown))
+    return conversation(place, named, title, shown, created, updated, left)
 
 
 def _key(identity: str, message: dict[str, Any], key: str) -> str:

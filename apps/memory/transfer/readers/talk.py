@@ -1,7 +1,7 @@
 """Messages of a foreign conversation: the branch of its tree that counts, and messages as Izzy takes them."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Literal
 
@@ -28,6 +28,17 @@ def branch(leaf: str | None, parent: Callable[[str], str | None]) -> list[str]:
         found.append(node)
         node = parent(node)
     return found[::-1]
+
+
+def told(
+    leaf: str | None,
+    parents: Mapping[str, str | None],
+    said: Mapping[str, Sequence[ForeignMessage]],
+) -> tuple[list[ForeignMessage], frozenset[str]]:
+    """Of what was said at each node, the messages of the branch that ends with the leaf, and the keys of all others."""
+    shown = [message for node in branch(leaf, parents.get) for message in said[node]]
+    keys = (message.key for messages in said.values() for message in messages)
+    return shown, frozenset(keys).difference(message.key for message in shown)
 
 
 def newest_leaf(parents: Mapping[str, str | None], times: Mapping[str, datetime | None]) -> str | None:
@@ -79,6 +90,7 @@ def conversation(
     messages: Iterable[ForeignMessage],
     created_at: datetime | None = None,
     updated_at: datetime | None = None,
+    left: Collection[str] = (),
 ) -> ForeignConversation | Skipped:
     """The conversation with times of its messages where it has none itself; skipped where nothing was said in it."""
     said = list(messages)
@@ -90,6 +102,7 @@ def conversation(
         place=place,
         key=key,
         messages=said,
+        left=left,
         title=name_of(title)[:MAX_NAME_CHARS] if text_of(title) else "",
         created_at=started,
         updated_at=updated_at or max(times, default=started),
