@@ -3,6 +3,7 @@ many at once, and what an export keeps of it."""
 
 import json
 import re
+import unicodedata
 from collections.abc import Callable, Iterator
 from typing import Any
 from uuid import UUID
@@ -21,6 +22,8 @@ from apps.memory.models import Memory, Origin, Trust
 from apps.memory.notes.creation import memory_create
 from apps.memory.notes.revisions import Change
 from apps.memory.transfer.exporting import export_lines
+from apps.memory.transfer.jobs import import_create
+from apps.memory.transfer.running import imports_run
 
 HTMX = {"HX-Request": "true"}
 JSON = {"Accept": "application/json"}
@@ -262,6 +265,17 @@ def test_there_are_so_many_folders_and_no_more(alice: User, monkeypatch: pytest.
         folder_create(user_id=alice.pk, name=name)
     with pytest.raises(Conflict):
         folder_create(user_id=alice.pk, name="Three")
+
+
+def test_a_name_is_the_same_in_either_spelling_of_its_letters(alice: User, bob: User) -> None:
+    composed, apart = (unicodedata.normalize(form, "Café") for form in ("NFC", "NFD"))
+    make(alice, "Menu", folder_create(user_id=alice.pk, name=apart))
+    with pytest.raises(Conflict):
+        folder_create(user_id=alice.pk, name=composed)
+    folder_create(user_id=bob.pk, name=composed)
+    import_create(user_id=bob.pk, chunks=[b"".join(export_lines(alice.pk))], own=True)
+    imports_run()
+    assert inside(bob) == {composed: ["Menu"]}
 
 
 def records(user: User) -> Iterator[dict[str, Any]]:

@@ -9,6 +9,7 @@ from apps.chat.conversations.folders import MAX_FOLDERS, MAX_NAME
 from apps.chat.models import Folder
 from apps.core.db.writing import insert_all
 from apps.core.http.shapes import text
+from apps.core.text import fold
 from apps.core.transfer import (
     KNOWN,
     OWN_ONLY,
@@ -53,17 +54,17 @@ def folders_plan(taking: Taking, entries: Sequence[Entry]) -> Write:
     """Plans the folders of the user's own export. Conversations name theirs."""
     given = shaped(taking, entries, FolderRecord)
     ids = ids_here(taking, "folder", {record.id for _, record in given})
-    here = {each.name.casefold() for each in Folder.objects.for_user(taking.user_id)}
+    here = {fold(each.name) for each in Folder.objects.for_user(taking.user_id)}
     new: list[Folder] = []
     for entry, record in given:
         if not taking.own:
             taking.report.skip(entry, OWN_ONLY)
-        elif ids.known(record.id) or record.name.casefold() in here:
+        elif ids.known(record.id) or fold(record.name) in here:
             taking.report.skip(entry, KNOWN)
         elif len(here) >= MAX_FOLDERS:
             taking.report.skip(entry, TOO_MANY)
         else:
-            here.add(record.name.casefold())
+            here.add(fold(record.name))
             created = record.created_at or taking.now
             new.append(
                 Folder(

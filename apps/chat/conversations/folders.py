@@ -14,7 +14,7 @@ from apps.chat.models import Conversation, Folder
 from apps.core.db.prepared import prepared
 from apps.core.errors import Conflict, InvalidInput, NotFound
 from apps.core.ids import parse_id
-from apps.core.text import clean_text
+from apps.core.text import clean_text, fold
 
 MAX_NAME = 60
 MAX_FOLDERS = 100
@@ -135,6 +135,6 @@ def _each(user_id: UUID, conversation_ids: Collection[UUID], **values: Any) -> i
 def _name(user_id: UUID, name: object, *, other_than: UUID | None = None) -> str:
     given = " ".join(clean_text(name, field="name", max_chars=MAX_NAME).split())
     names = Folder.objects.for_user(user_id).values_list("pk", "name")
-    if given.casefold() in {each.casefold() for key, each in names if key != other_than}:
+    if fold(given) in {fold(each) for key, each in names if key != other_than}:
         raise Conflict("There is a folder of this name already.", code="folder_exists", field="name")
     return given

@@ -23,7 +23,7 @@ from apps.chat.conversations.selectors import CHAT_CHANNEL
 from apps.chat.conversations.versions import Version, versions_place, versions_revise
 from apps.chat.models import Conversation, Folder, Message, MessageKind, Role, Turn
 from apps.core.db.writing import insert_all
-from apps.core.text import canonical_json
+from apps.core.text import canonical_json, fold
 from apps.core.transfer import (
     CHANGED,
     GONE,
@@ -107,9 +107,7 @@ class _Batch:
     def _heads(self, heads: Sequence[tuple[Entry, ConversationRecord]]) -> None:
         taking, ids = self.taking, self.ids["conversation"]
         names = _names_taken(taking.user_id, [record for _, record in heads])
-        folders = {
-            folder.name.casefold(): folder.pk for folder in Folder.objects.for_user(taking.user_id)
-        }
+        folders = {fold(folder.name): folder.pk for folder in Folder.objects.for_user(taking.user_id)}
         for entry, record in heads:
             key = ids[record.id]
             if ids.known(record.id) or key in self.conversations:
@@ -132,7 +130,7 @@ class _Batch:
             self.conversations[key] = Conversation(
                 id=key,
                 user_id=taking.user_id,
-                folder_id=folders.get(record.folder.casefold()) if taking.own else None,
+                folder_id=folders.get(fold(record.folder)) if taking.own else None,
                 summary_at=record.summary_at if taking.own else None,
                 stored_seq=values["last_seq"],
                 pruned_seq=values["last_seq"],
