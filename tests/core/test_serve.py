@@ -134,6 +134,31 @@ def test_a_taken_port_is_told_with_what_to_do(tmp_path: Path) -> None:
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.parametrize("command", ["web", "worker"])
+def test_a_part_that_begins_before_the_database_is_made_says_so_in_a_line(
+    tmp_path: Path, command: str
+) -> None:
+    environment = os.environ | {
+        "DJANGO_SETTINGS_MODULE": "izzysite.settings",
+        "IZZY_DATA_DIR": str(tmp_path),
+        "IZZY_PORT": str(free_port()),
+    }
+    started = [sys.executable, "manage.py", command]
+    result = subprocess.run(
+        started,
+        cwd=settings.BASE_DIR,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert result.returncode != 0
+    assert "not set up yet. Run `manage.py migrate`" in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    assert (tmp_path / "izzy.sqlite3").stat().st_mode & 0o777 == 0o600
+
+
 def test_a_worker_alone_beats_without_a_queue_beside_its_rows_and_ends_in_order_at_sigterm(
     tmp_path: Path,
 ) -> None:

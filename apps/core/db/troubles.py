@@ -233,11 +233,12 @@ def stale_message(using: str = DEFAULT_DB_ALIAS) -> str:
 
 
 def refuse_other_version() -> None:
-    """Raises CommandError where the tables are another version's: half of what is asked for would fail. One that is away, or not
-    set up yet, says so itself."""
+    """Raises CommandError where the tables are another version's, or not there yet: half of what is asked for would fail. One that
+    is away says so itself."""
     try:
-        names = connections[DEFAULT_DB_ALIAS].introspection.table_names()
-        stale = stale_message() if "accounts_user" in names else ""
+        if "accounts_user" not in connections[DEFAULT_DB_ALIAS].introspection.table_names():
+            raise CommandError(f"{NOT_SET_UP.message} {NOT_SET_UP.hint}")
+        stale = stale_message()
     except DatabaseError:
         return
     if stale:

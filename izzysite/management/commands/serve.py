@@ -5,7 +5,7 @@ import os
 import socket
 import stat
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -118,17 +118,13 @@ def answers(host: str, port: int) -> bool:
 
 
 def close_database_file() -> None:
-    """SQLite makes it readable for everybody who gets into the folder; what it makes beside it is as this is."""
+    """One that was copied here may be open to everybody who gets into the folder; what SQLite makes beside it is as it is."""
     file = database_file()
-    if file is None:
-        return
-    try:
-        if not file.exists():
-            file.touch(mode=0o600)
-        elif (mode := file.stat().st_mode) & stat.S_IRWXO:
+    with suppress(
+        OSError
+    ):  # it is not there yet, or somebody else's: the checks tell what follows from that
+        if file is not None and (mode := file.stat().st_mode) & stat.S_IRWXO:
             file.chmod(stat.S_IMODE(mode) & ~stat.S_IRWXO)
-    except OSError:  # somebody else's: the checks tell what follows from that
-        pass
 
 
 def update_database() -> None:

@@ -26,6 +26,7 @@ from django.db.backends.sqlite3 import base as sqlite
 from django.db.utils import OperationalError
 
 from apps.core.db.pool import CountsErrors
+from apps.core.private import private
 from apps.core.text import fold
 
 SUFFIX = "-turn"
@@ -172,6 +173,9 @@ class DatabaseWrapper(CountsErrors, sqlite.DatabaseWrapper):
         kept = self._place and idle.take(self._place)
         if kept:
             return kept
+        if self._place is None and not self.is_in_memory_db():
+            with suppress(OSError):  # SQLite says what is wrong
+                open(self.settings_dict["NAME"], "ab", opener=private).close()
         opened: sqlite3.Connection = super().get_new_connection(conn_params)
         opened.create_function("izzy_fold", 1, fold, deterministic=True)
         return opened
