@@ -20,6 +20,7 @@ from apps.core.db.troubles import explain, stale_message, stale_tables
 from apps.core.health import check_database, unknown_settings
 from izzysite.management.commands import serve
 from izzysite.management.commands.serve import update_database
+from tests.peers.ports import free_port
 from tests.peers.prepared import prepared
 from tests.site.test_documented import settings_read
 from tests.waiting import PATIENCE
@@ -110,6 +111,15 @@ def test_a_full_disk_ends_a_command_with_a_sentence(tmp_path: Path) -> None:
     assert "cannot be read" not in done.stderr
 
 
+def test_a_backup_from_a_disk_that_takes_no_writes_says_what_to_do(tmp_path: Path) -> None:
+    environment = prepared().copy(tmp_path / "data")
+    for beside in ("wal", "shm"):  # as there, SQLite cannot make its files
+        (tmp_path / "data" / f"izzy.sqlite3-{beside}").unlink(missing_ok=True)
+        (tmp_path / "data" / f"izzy.sqlite3-{beside}").mkdir()
+    done = manage(tmp_path / "data", "backup", str(tmp_path / "backup"), **environment)
+    told(done, "The database file cannot be opened.", "takes no writes, copy the whole directory")
+
+
 def test_a_mistyped_setting_is_warned_about(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in settings_read():
         monkeypatch.setenv(name, "x")
@@ -158,7 +168,7 @@ def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:
 
 
 def test_a_database_whose_tables_cannot_be_read_any_more_is_told(tmp_path: Path) -> None:
-    environment = prepared().copy(tmp_path)
+    environment = prepared().copy(tmp_path) | {"IZZY_PORT": str(free_port())}
     file = tmp_path / "izzy.sqlite3"
     with closing(sqlite3.connect(file)) as database:
         database.execute("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -53,7 +53,10 @@ KNOWN = {
         True,
     ),
     "unable to open": Trouble(
-        "The database file cannot be opened.", "Look at IZZY_DATA_DIR and who may write there.", True
+        "The database file cannot be opened.",
+        "Look at IZZY_DATA_DIR and who may write there. From a disk that takes no writes, copy the whole directory to another and "
+        "set IZZY_DATA_DIR to that: SQLite writes beside the file to read it.",
+        True,
     ),
     "readonly": Trouble(
         "The database file cannot be written.",
