@@ -32,11 +32,21 @@ from .conftest import found, save
         ("Παίζω Minecraft και Fortnite", "el"),
         ("טבע וים, anna.schmidt-mueller@example.com", "he"),
         ("xyzzy 42", "en"),
+        ("Yes, go on.", "en"),
+        ("One o'clock", "en"),
+        ("Ten to one", "en"),
+        ("Znam go od dawna", "pl"),
+        ("One są w domu, a nie w pracy", "pl"),
         ("", "en"),
     ],
 )
 def test_a_text_tells_its_language(text: str, language: str) -> None:
     assert detect_language(text) == language
+
+
+def test_an_irish_name_is_found_by_itself(alice: User) -> None:
+    save(alice, "Mrs O'Brien teaches the cello", "The cello is in the cellar", "Tea is green")
+    assert found(alice, "Brien")[0] == found(alice, "O'Brien")[0] == "Mrs O'Brien teaches the cello"
 
 
 def test_german_notes_are_found_by_other_forms(alice: User) -> None:

@@ -11,7 +11,7 @@ import snowballstemmer
 import stopwordsiso
 
 from apps.core.text import chunk_text
-from apps.search.text.words import STEMMERS, STOP_WORDS
+from apps.search.text.words import ENGLISH_TOO, STEMMERS, STOP_WORDS
 
 DEFAULT_LANGUAGE = "en"
 SHORT_CHARS = 500
@@ -44,12 +44,12 @@ _OTHER_WORDS = re.compile("[\u0370-\u03ff\u0590-\u06ff\u0900-\u097f\u0b80-\u0bff
 _LATIN_WORDS = re.compile("[A-Za-z\u00c0-\u024f]+")
 _CYRILLIC = re.compile("[\u0400-\u04ff]")
 _UKRAINIAN = re.compile("[іїєґІЇЄҐ]")
-_CLITICS = frozenset(["c", "d", "j", "l", "m", "n", "s", "t", "qu"])
+_CLITICS = frozenset(["c", "d", "j", "l", "m", "n", "o", "s", "t", "qu"])  # of O'Brien and o'clock, too
 _local = threading.local()
 
 
 _VOTES: dict[str, list[str]] = {}
-for _code, _words in STOP_WORDS.items():
+for _code, _words in [*STOP_WORDS.items(), (DEFAULT_LANGUAGE, ENGLISH_TOO)]:
     for _each in _words:
         _VOTES.setdefault(_each, []).append(_code)
 

@@ -119,6 +119,9 @@ STOP_WORDS: dict[str, frozenset[str]] = {
 }
 """Language code -> its stop words, casefolded, accents kept."""
 
+ENGLISH_TOO = frozenset({"go", "one", "ten"})
+"""Polish function words that English has as often: they speak for either. No stop words there, as somebody may search for them."""
+
 STEMMERS: dict[str, str] = {
     "ar": "arabic", "ca": "catalan", "cs": "czech", "da": "danish", "de": "german", "el": "greek", "en": "english",
     "es": "spanish", "et": "estonian", "eu": "basque", "fa": "persian", "fi": "finnish", "fr": "french", "ga": "irish",
