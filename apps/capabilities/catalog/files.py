@@ -86,8 +86,12 @@ def contents_of(capability: Capability, draft: Draft, number: int, now: datetime
 def checksums_of(contents: Mapping[str, str]) -> tuple[dict[str, str], str]:
     """`({name: SHA-256}, the checksum of all)`."""
     single = {name: hashlib.sha256(contents[name].encode()).hexdigest() for name in FILES}
-    joined = "\n".join(f"{name} {single[name]}" for name in FILES)
-    return single, hashlib.sha256(joined.encode()).hexdigest()
+    return single, _checksum_of(single)
+
+
+def _checksum_of(checksums: Mapping[str, str]) -> str:
+    joined = "\n".join(f"{name} {checksums[name]}" for name in FILES)
+    return hashlib.sha256(joined.encode()).hexdigest()
 
 
 def files_write(
@@ -120,7 +124,7 @@ def files_verified(
         if text is None or hashlib.sha256(text.encode()).hexdigest() != version.checksums.get(file):
             raise _tampered(name, file, missing=text is None)
         contents[file] = text
-    if files is FILES and checksums_of(contents)[1] != version.checksum:
+    if files is FILES and _checksum_of(version.checksums) != version.checksum:
         raise _tampered(name, MAIN, missing=False)
     return contents
 
