@@ -33,10 +33,6 @@ class ModelForm(PlainForm):
             ),
         )
 
-    def as_shown(self, name: str) -> bool:
-        """Whether a field with a hidden initial came back as it was shown: it may have been changed elsewhere meanwhile."""
-        return self.add_initial_prefix(name) in self.data and name not in self.changed_data
-
     def clean(self) -> dict[str, Any]:
         """`model` is the name that was entered, where another was chosen."""
         cleaned = super().clean() or self.cleaned_data

@@ -42,6 +42,10 @@ class PlainForm(forms.Form):
                 name == wrong[0]
             )  # the cursor where something is to be put right
 
+    def as_shown(self, name: str) -> bool:
+        """Whether a field with a hidden initial came back as it was shown: it may have been changed elsewhere meanwhile."""
+        return self.add_initial_prefix(name) in self.data and name not in self.changed_data
+
     def check(self, name: str, check: Callable[..., object], *values: Any) -> None:
         """Show at a field what a service would refuse of it."""
         try:

@@ -89,11 +89,6 @@ class EditForm(ServiceForm):
             )
         return given
 
-    def as_shown(self, name: str) -> bool:
-        """Whether a field came back as the form showed it: others may have changed it meanwhile."""
-        shown = self.data.get(self.add_initial_prefix(name))
-        return bool(shown == self.data[self.add_prefix(name)])
-
 
 MAX_SHOWN_CHARS = 1000
 NOTHING_WRITTEN = "Write something to remember."
