@@ -63,6 +63,7 @@ NOBODY_MASS = 0.47
 NOBODYS = 1000
 """About so many of them are asked, in each language."""
 THRESHOLDS = tuple(round(-2 + 0.1 * step, 1) for step in range(26))
+AUDIBLE = (0.0, -0.25, -0.5, -0.75, -1.0, -1.5, -2.0)
 OTHERS = ("de", "es", "fr")
 
 Concern = Callable[[ContextualQuery], tuple[float, float]]
@@ -241,23 +242,39 @@ def _fitted(choices: Sequence[Choice], like: Weights) -> Weights:
         speed, spread = 0.9 * speed + 0.1 * slope, 0.99 * spread + 0.01 * slope**2
         found -= PACE * min(1, 3 * (1 - step / STEPS)) * speed / (np.sqrt(spread) + 1e-7)
     rounded = [round(float(value), 2) for value in found]
-    return Weights(tuple(rounded[: len(EVIDENCE)]), tuple(rounded[len(EVIDENCE) :]), like.threshold)
+    return replace(
+        like, evidence=tuple(rounded[: len(EVIDENCE)]), against=tuple(rounded[len(EVIDENCE) :])
+    )
 
 
 def _add_figures(
     report: Report, title: str, choices: Sequence[Choice], weights: Sequence[Weights]
 ) -> None:
-    """For some thresholds, percent of what is wanted by kind, of idle messages that are disturbed, and wrong notes a message."""
+    """For some thresholds, and beside an encoder some bars above which it speaks (`audible`), percent of what is wanted by kind, of
+    idle messages that are disturbed, and wrong notes a message."""
     kinds = [kind for kind in KINDS if kind != "idle"]
     section = report.section(
-        title, ["threshold", *(f"{kind} %" for kind in kinds), "idle %", "nobody's %", "wrong a message"]
+        title,
+        [
+            "threshold",
+            "audible",
+            *(f"{kind} %" for kind in kinds),
+            "idle %",
+            "nobody's %",
+            "wrong a message",
+        ],
     )
-    for threshold in dict.fromkeys((*THRESHOLDS, weights[0].threshold)):
+    like = weights[0]
+    bars = [(threshold, like.audible) for threshold in (*THRESHOLDS, like.threshold)]
+    if like.audible:
+        bars += [(like.threshold, audible) for audible in AUDIBLE]
+    for threshold, audible in dict.fromkeys(bars):
         wanted, met = dict.fromkeys(kinds, 0), dict.fromkeys(kinds, 0)
         quiet: dict[str, list[bool]] = {"idle": [], "nobody": []}
         wrong = asked = 0
         for one, by in zip(choices, weights, strict=True):
-            scores = scores_of(replace(one.seen, weights=replace(by, threshold=threshold)))
+            tried = replace(by, threshold=threshold, audible=audible)
+            scores = scores_of(replace(one.seen, weights=tried))
             shown = scores * one.importance / 3 > THRESHOLD
             out = shown & ~one.wanted & ~one.fitting
             if one.said.kind in quiet:
@@ -270,6 +287,7 @@ def _add_figures(
                 wrong += int(out.sum())
         section.add(
             threshold,
+            audible,
             *(100 * met[kind] / wanted[kind] for kind in kinds),
             100 * float(np.mean(quiet["idle"])),
             100 * float(np.mean(quiet["nobody"])),

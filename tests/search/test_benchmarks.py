@@ -3,6 +3,7 @@
 import json
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,13 +11,18 @@ import pytest
 from django.core.management import CommandError
 
 from apps.search.models import Passage
+from apps.search.proactive.odds import AGAINST, ENCODED, ENCODED_OCCASION, ENCODER, EVIDENCE
+from apps.search.proactive.odds import Observed as PeopleObserved
 from apps.search.ranking.relevance import CALIBRATION
 from apps.search.ranking.signals import WEIGHTS
 from benchmarks import calibrate, ingest
+from benchmarks._people import KINDS, Person, Said
 from benchmarks._questions import PART, Block, Conversation, Question, Tally, message_of
 from benchmarks._variants import VARIANTS, bare_letters, misspelt, numeric_dates, varied
 from benchmarks.calibrate import area_under_curve, logistic
+from benchmarks.report import Report
 from benchmarks.retrieval import NAMES, REFITTED, Observed, fitted_weights, mean_recall
+from benchmarks.weights import AUDIBLE, Choice, _add_figures, _fitted
 from tests.benchmarking import benchmark
 
 DATA = [
@@ -295,3 +301,27 @@ def test_ingest_finds_what_it_took_in(monkeypatch: pytest.MonkeyPatch) -> None:
     assert figures["settings"]["messages of the session at the end"] >= 18
     assert figures["aims"]["what was sent is found when the call answers"] is True
     assert not Passage.objects.exists()
+
+
+def test_the_bar_of_an_encoder_is_swept_and_kept_where_weights_are_fitted() -> None:
+    """A note that stands out by so much less than chance speaks below its bar alone."""
+    evidence = np.zeros((1, len(EVIDENCE)), dtype=np.float32)
+    evidence[0, [ENCODED, ENCODED_OCCASION]] = -0.5, -2.5
+    seen = PeopleObserved(
+        evidence, np.zeros(len(AGAINST), dtype=np.float32), np.array([1]), [True], ("",), ENCODER
+    )
+    ours, yes, no = (np.array([given]) for given in (5, True, False))
+    person = Person("anna", "en", (), ())
+    choices = [
+        Choice(person, Said(kind, ("x",), frozenset(wanted), frozenset()), seen, given, no, ours)
+        for kind in (*KINDS, "nobody")
+        for wanted, given in [({"a"}, yes) if kind not in {"idle", "nobody"} else (set(), no)]
+    ]
+    assert _fitted(choices, ENCODER).audible == ENCODER.audible
+    report = Report("weights")
+    eager = replace(ENCODER, threshold=-2.0)
+    _add_figures(report, "swept", choices, [eager] * len(choices))
+    (section,) = report.sections
+    column = section.columns.index("direct %")
+    heard = {row[1]: row[column] for row in section.rows if row[0] == -2.0}
+    assert heard == {bar: 100.0 * (bar < -0.5) for bar in AUDIBLE}
