@@ -319,9 +319,9 @@ def test_the_bar_of_an_encoder_is_swept_and_kept_where_weights_are_fitted() -> N
     ]
     assert _fitted(choices, ENCODER).audible == ENCODER.audible
     report = Report("weights")
-    eager = replace(ENCODER, threshold=-2.0)
+    eager = replace(ENCODER, threshold=-9.0)
     _add_figures(report, "swept", choices, [eager] * len(choices))
     (section,) = report.sections
     column = section.columns.index("direct %")
-    heard = {row[1]: row[column] for row in section.rows if row[0] == -2.0}
+    heard = {row[1]: row[column] for row in section.rows if row[0] == -9.0}
     assert heard == {bar: 100.0 * (bar < -0.5) for bar in AUDIBLE}
