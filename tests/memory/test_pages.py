@@ -176,6 +176,30 @@ def test_a_note_is_added(alice: User, browser: Client) -> None:
     assert found(alice, "tea") == [made.pk]
 
 
+def test_a_note_that_is_sent_again_as_its_answer_was_lost_is_there_once(
+    alice: User, bob: User, browser: Client, sign_in: SignIn
+) -> None:
+    def send(client: Client, text: str, tags: str = "") -> str:
+        entered = {"new-key": key, "new-content": text, "new-tags": tags}
+        return client.post(reverse("memory:create"), entered, headers=HTMX).content.decode()
+
+    def kept(user: User) -> list[str]:
+        return list(
+            Memory.objects.for_user(user).order_by("created_at").values_list("content", flat=True)
+        )
+
+    (key,) = re.findall(r'name="new-key" value="([^"]+)"', browser.get(PAGE).content.decode())
+    send(browser, "Likes tea.")
+    again = send(browser, "Likes tea.", "drinks")
+    assert kept(alice) == ["Likes tea."]
+    assert Memory.objects.for_user(alice).get().tags == ["drinks"]
+    assert "Likes tea." in again
+    assert key not in again.partition("<div")[0]  # the form for the next one
+    send(browser, "Has a dog.")  # as from a page that the browser has kept
+    send(sign_in(bob), "Likes tea.")
+    assert (kept(alice), kept(bob)) == (["Likes tea.", "Has a dog."], ["Likes tea."])
+
+
 def test_a_note_that_is_added_is_kept_for_long_where_nothing_else_is_chosen(browser: Client) -> None:
     select = re.search(r'<select name="new-tier".*?</select>', shown(browser), flags=re.DOTALL)
     assert select

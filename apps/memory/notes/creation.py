@@ -44,10 +44,17 @@ INHERITED = ("tier", "kind", "importance", "tags", "category")
 
 @transaction.atomic
 def memory_create(
-    *, user_id: UUID, content: object, change: Change = BY_USER, **fields: object
+    *,
+    user_id: UUID,
+    content: object,
+    change: Change = BY_USER,
+    key: UUID | None = None,
+    **fields: object,
 ) -> Memory:
-    """A new note with these fields of `MemoryInput`, searchable when this returns. Long-term unless `tier` says otherwise."""
-    return notes_store(user_id, [clean_changes({"content": content, **fields})], change)[0]
+    """A new note with these fields of `MemoryInput`, searchable when this returns. Long-term unless `tier` says otherwise. `key` is
+    its id, which no note may have."""
+    draft = clean_changes({"content": content, **fields})
+    return notes_store(user_id, [draft | ({"id": key} if key else {})], change)[0]
 
 
 def memory_bulk_create(

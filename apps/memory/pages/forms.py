@@ -11,6 +11,7 @@ from django.utils.dateparse import parse_datetime
 
 from apps.core.addressing import addressed
 from apps.core.http.forms import LinesField, PlainForm, in_list, listed
+from apps.core.ids import uuid7
 from apps.core.text import plain_breaks, truncated
 from apps.memory.files.texts import MAX_FILE_CHARS, ROOT, clean_file_text, clean_path
 from apps.memory.models import (
@@ -183,6 +184,12 @@ class NoteForm(EditForm):
             if not given.get(name):
                 given.pop(name, None)
         return given
+
+
+class NewNoteForm(NoteForm):
+    """A note to be. It is sent again under the same `key` where the answer was lost."""
+
+    key = forms.UUIDField(required=False, initial=uuid7, widget=forms.HiddenInput)
 
 
 MINUTES = "%Y-%m-%dT%H:%M"

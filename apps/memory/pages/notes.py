@@ -37,7 +37,7 @@ from apps.search.causes import explained
 from apps.search.documents import Hit
 
 from .done import done_last, own_note, version_asked
-from .forms import FilterForm, NoteForm
+from .forms import FilterForm, NewNoteForm, NoteForm
 from .paging import number_asked, page_of
 
 PAGE_SIZE = 30
@@ -86,7 +86,7 @@ def memories(request: SignedInRequest) -> HttpResponse:
         "filters": filters,
         "narrowed": filters.narrowed(),
         "nav": "memory",
-        "form": NoteForm(prefix="new"),
+        "form": NewNoteForm(prefix="new"),
     }
     # A value that the form does not know counts as not given, and the page says so.
     if wrong := filters.non_field_errors():
@@ -166,18 +166,28 @@ def _then(user_id: UUID, rows: list[Row], wanted: NoteFilter) -> list[Row]:
 @require_http_methods(["POST"])
 def create(request: SignedInRequest) -> HttpResponse:
     """Add a note; answers with its card, or 422 and the form with what is wrong."""
-    form = NoteForm(request.POST, prefix="new")
+    form = NewNoteForm(request.POST, prefix="new")
     note = None
     if form.is_valid():
         try:
-            note = memory_create(user_id=request.user.pk, **form.changes())
+            note = _saved(request.user.pk, **form.changes())
         except IzzyError as error:
             form.add_failure(error)
     if not is_fragment(request):
         return redirect("memory:list")
     if note is None:
         return render(request, "memory/_new.html", {"form": form}, status=422)
-    return render(request, "memory/_created.html", {"row": Row(note), "form": NoteForm(prefix="new")})
+    return render(request, "memory/_created.html", {"row": Row(note), "form": NewNoteForm(prefix="new")})
+
+
+def _saved(user_id: UUID, key: UUID | None = None, **fields: Any) -> Memory:
+    """The new note. Where the same text was saved under that key before it is that one: its answer was lost, and it was sent again."""
+    taken = Memory.objects.unscoped().filter(pk=key).first() if key else None
+    if taken is None:
+        return memory_create(user_id=user_id, key=key, **fields)
+    if (taken.user_id, taken.content, taken.status) == (user_id, fields["content"], Status.ACTIVE):
+        return memory_update(user_id=user_id, memory_id=taken.pk, **fields)
+    return memory_create(user_id=user_id, **fields)
 
 
 @require_GET
