@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from uuid import UUID
 
 from apps.chat.conversations.ingest import (
     MAX_EXTERNAL_ID_CHARS,
@@ -33,7 +34,7 @@ class _Part:
 
     session: Session
     messages: Sequence[Message]
-    left: Sequence[Message]
+    left: Sequence[UUID]
 
 
 def foreign_plan(taking: Taking, entries: Sequence[Entry]) -> Write:
@@ -48,7 +49,7 @@ def foreign_plan(taking: Taking, entries: Sequence[Entry]) -> Write:
 
     def write() -> None:
         for part in parts:
-            messages_remove(part.left)
+            messages_remove(part.session, part.left)
             session_store(part.session, part.messages, extract=True, trusted=taking.trusted)
 
     return write
@@ -94,13 +95,14 @@ def _part(taking: Taking, entry: Entry) -> _Part | None:
     return _Part(session, fresh, left) if fresh or left else None
 
 
-def _left(known: Conversation | None, talk: ForeignConversation) -> list[Message]:
-    """The messages that came with an earlier export and are no longer in the conversation as it is shown there. Where it went on
+def _left(known: Conversation | None, talk: ForeignConversation) -> list[UUID]:
+    """The ids of the messages that came with an earlier export and are no longer in the conversation as it is shown there. Where it went on
     here they stay: what came after them answers them."""
     if known is None or not talk.left or known.turns.exists():
         return []
-    keys = [_short(key, MAX_EXTERNAL_ID_CHARS) for key in talk.left]
-    return list(known.messages.filter(external_id__in=keys).order_by("position"))
+    keys = {_short(key, MAX_EXTERNAL_ID_CHARS) for key in talk.left}
+    named = known.messages.exclude(external_id="").values_list("pk", "external_id")
+    return [pk for pk, external_id in named if external_id in keys]
 
 
 def _title(talk: ForeignConversation) -> str:

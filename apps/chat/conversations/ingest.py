@@ -194,13 +194,13 @@ def messages_prepare(messages: Sequence[Message]) -> None:
         once(pieces_of, message.text, message.role == Role.USER)
 
 
-def messages_remove(messages: Sequence[Message]) -> None:
-    """Removes messages of one session from its conversation, from search and from what waits to be read. Within a transaction."""
-    ids = [message.pk for message in messages]
-    if ids:
-        of = messages[0]
-        messages_leave(user_id=of.user_id, conversation_id=of.conversation_id, message_ids=ids)
-        Message.objects.owned_by(of.user_id).filter(pk__in=ids).delete()
+def messages_remove(session: Session, ids: Sequence[UUID]) -> None:
+    """Removes messages of the session's conversation, also from search and from what waits to be read. Within a transaction."""
+    conversation = session.found()
+    if ids and conversation is not None:
+        of_user = {"user_id": session.user_id, "conversation_id": conversation.pk}
+        messages_leave(**of_user, message_ids=ids)
+        conversation.messages.filter(pk__among=ids).delete()
 
 
 @transaction.atomic

@@ -155,7 +155,8 @@ def _parts(reader: Reader, upload: Upload) -> Iterator[tuple[str, Read]]:
         else:
             for start in range(0, len(value.messages), MESSAGES):
                 some = value.messages[start : start + MESSAGES]
-                yield "foreign_conversation", replace(value, messages=some)
+                left = () if start else value.left
+                yield "foreign_conversation", replace(value, messages=some, left=left)
     for link in links:
         yield "foreign_edge", link
 
