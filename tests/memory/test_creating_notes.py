@@ -1,5 +1,7 @@
 """Saving notes, one or many."""
 
+from typing import Any
+
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -90,7 +92,7 @@ def test_many_notes_are_saved_at_once_in_their_order(alice: User) -> None:
 
 
 def test_what_bulk_stores_reads_back_like_what_a_single_save_stores(alice: User) -> None:
-    fields: dict[str, object] = {
+    fields: dict[str, Any] = {
         "content": "Käse & Brot – “quoted”, 日本語, emoji 🦞",
         "tags": ["Käse", "日本"],
         "tier": "short_term",
