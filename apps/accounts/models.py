@@ -49,7 +49,7 @@ class Review(models.TextChoices):
     """Which new memories wait for the user's review; what comes from untrusted sources always does."""
 
     EVERYTHING = "everything", "Everything that Izzy wants to remember"
-    SENSITIVE = "sensitive", "Only what is sensitive or comes from elsewhere"
+    SENSITIVE = "sensitive", "Only what is sensitive or from elsewhere"
     NOTHING = "nothing", "Only what comes from elsewhere"
 
 

@@ -23,15 +23,14 @@ UNUSABLE = {
     "bad_response",
 }  # codes of failed calls that the next call will share, until somebody mends the cause
 HOW_TO_CONNECT = "Set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for a server of your own, or enter one on the instance page."
-TOOLSET_LABELS = {
+TOOLSETS = {
     "notes": "Memories: remember, find, correct and forget",
-    "conversations": "Past conversations",
     "files": "Memory files",
     "web": "Web search and pages",
     "capabilities": "Capabilities",
-    "attachments": "Files beside messages",
     "classic": "Memories, under older tool names",
 }
+"""Those that a user chooses. The tools of past conversations and of attachments are there in any case."""
 
 
 def check_model() -> CheckResult:
@@ -94,10 +93,7 @@ def tool_defaults() -> list[tuple[str, str]]:
 
 
 def toolset_choices() -> list[tuple[str, str]]:
-    """The toolsets that have tools, in the order of their labels here."""
-    names = {tool.toolset for tool in all_tools() if tool.toolset}
-    known = [name for name in TOOLSET_LABELS if name in names]
-    return [(name, TOOLSET_LABELS.get(name, name)) for name in [*known, *sorted(names - set(known))]]
+    return list(TOOLSETS.items())
 
 
 def model_choices() -> list[tuple[str, str]]:

@@ -152,4 +152,6 @@ async def test_offline_answers_without_any_server_and_costs_nothing(alice: User,
 
 def test_the_preferences_are_offered_every_tool_and_toolset() -> None:
     assert ("ask_user", "Ask you a question") in choices["tools"]()
-    assert "notes" in dict(choices["toolsets"]())
+    chosen = dict(choices["toolsets"]())
+    assert "notes" in chosen
+    assert not {"conversations", "attachments"} & chosen.keys()  # these are there whatever one ticks

@@ -101,7 +101,7 @@ class Migration(migrations.Migration):
                 ('model', models.CharField(blank=True, default='', max_length=120)),
                 ('use_memory', models.BooleanField(default=True)),
                 ('capture', models.BooleanField(default=True)),
-                ('review', models.CharField(choices=[('everything', 'Everything that Izzy wants to remember'), ('sensitive', 'Only what is sensitive or comes from elsewhere'), ('nothing', 'Only what comes from elsewhere')], default='sensitive', max_length=16)),
+                ('review', models.CharField(choices=[('everything', 'Everything that Izzy wants to remember'), ('sensitive', 'Only what is sensitive or from elsewhere'), ('nothing', 'Only what comes from elsewhere')], default='sensitive', max_length=16)),
                 ('build_network', models.CharField(choices=[('ask', 'Ask me for each host'), ('any', 'Any public host'), ('never', 'Never')], default='ask', max_length=16)),
                 ('build_continue', models.BooleanField(default=False)),
                 ('speech_language', models.CharField(blank=True, default='', max_length=16, validators=[apps.accounts.choices.validate_speech_language])),

@@ -258,6 +258,7 @@ def _turn_row(turn: Turn) -> Row:
     if turn.state in OPEN_STATES:
         row["state"] = str(TurnStatus.INTERRUPTED)
         row["error_code"], row["error_message"] = CUT_OFF
+        row["ended_at"] = moment(turn.started_at or turn.created_at)
     return row
 
 

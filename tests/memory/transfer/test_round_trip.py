@@ -37,6 +37,14 @@ def test_an_export_that_goes_into_an_empty_instance_comes_out_the_same(
     assert exported(other).decode().splitlines() == data.decode().splitlines()
 
 
+def test_a_turn_that_was_under_way_comes_in_as_one_that_has_ended(full: User, take_in: TakeIn) -> None:
+    Turn.objects.for_user(full).update(state="waiting", ended_at=None)
+    other = make_user("other")
+    take_in(other, exported(full), own=True)
+    turn = Turn.objects.for_user(other).get()
+    assert (turn.state, turn.ended_at) == ("interrupted", turn.created_at)
+
+
 def test_notes_that_were_merged_or_replaced_come_out_the_same(alice: User, take_in: TakeIn) -> None:
     tea, cups, walks = (
         memory_create(user_id=alice.pk, content=word) for word in ("Tea", "Cups", "Walks")
