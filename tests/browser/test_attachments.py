@@ -186,6 +186,44 @@ def test_a_file_waits_for_the_connection_and_is_asked_for_before_the_page_is_lef
     assert asked == ["beforeunload"]
 
 
+def test_what_is_sent_while_a_file_is_on_its_way_goes_when_it_is_there_unless_it_is_changed_before(
+    server: Server, someone: StorageState, open_page: Callable[..., Page], watch: Watch
+) -> None:
+    watch.allowed.append("status of 400")  # the file that is refused
+    page = open_page(server.url, state=someone)
+    chat, says = Chat(page), page.locator("[data-counter]")
+    pick, chips = page.locator("[data-attach-input]"), page.locator(".attached-chip")
+    send = page.get_by_role("button", name="Send", exact=True)
+    held: list[Route] = []
+    page.route("**/api/v1/attachments/", lambda route: held.append(route))
+    pick.set_input_files([picked("one.txt", b"One.")])
+    eventually(lambda: page.evaluate("1") and held)
+    chat.field.fill("What is this")
+    chat.field.press("Enter")
+    expect(says).to_have_text("Sent as soon as the files are read.")
+    expect(send).to_be_disabled()
+    chat.field.press("?")
+    expect(says).to_be_hidden()
+    send.click()
+    expect(chat.turns).to_have_count(0)
+    held.pop().continue_()
+    expect(chat.turns).to_have_count(1)
+    expect(chat.last.locator(".bubble")).to_have_text("What is this?")
+    expect(chat.last.locator(".attached li")).to_have_count(1)
+    chat.wait_for(chat.last, "done")
+
+    pick.set_input_files([picked("letter.docx", b"PK\x03\x04\x00\x00")])
+    eventually(lambda: page.evaluate("1") and held)
+    chat.field.fill("And this?")
+    chat.field.press("Enter")
+    held.pop().continue_()
+    expect(page.locator(".attached-chip[data-state=failed]")).to_have_count(1)
+    expect(says).to_be_hidden()
+    chips.get_by_role("button").click()
+    expect(send).to_be_enabled()
+    expect(chat.turns).to_have_count(1)
+
+
 def test_a_file_on_its_way_stays_with_its_draft_when_another_conversation_is_opened(
     server: Server, someone: StorageState, open_page: Callable[..., Page]
 ) -> None:

@@ -310,6 +310,31 @@ def test_a_permission_card_sends_the_decision_once(stage: Stage) -> None:
     expect(card).to_have_count(0)
 
 
+def test_a_permission_card_says_what_it_is_about_in_the_words_of_izzys_own_tools(stage: Stage) -> None:
+    """What a page or a capability answers does not give names to what is about to go."""
+    record = Recording()
+    stage.begin(record)
+    lists = {
+        "conversation_list": {"conversations": [{"id": "abc", "title": "A year of bills"}]},
+        "memory_search": [{"note_id": "note-1", "text": "The gate's code is 4711."}],
+        "open_page": {"conversations": [{"id": "abc", "title": "Spam"}]},
+        "cap_feed": [{"note_id": "note-1", "text": "Spam"}],
+    }
+    for name, result in lists.items():
+        stage.play(*tool_round(record, "turn-1", name, name, {}, json.dumps(result)))
+    asked = [
+        {"id": "c1", "name": "conversation_delete", "input": {"conversation_id": "abc"}},
+        {"id": "c2", "name": "memory_delete", "input": {"note_id": "note-1"}},
+    ]
+    stage.play(*(record.event("approval_requested", "turn-1", **call) for call in asked))
+    stage.play(finished(record, "turn-1", "", pending_approval=asked[0]))
+    card = stage.page.get_by_role("region", name="Izzy asks for permission")
+    expect(card.first).to_contain_text("“\u2068A year of bills\u2069”")
+    expect(card.last).to_contain_text("“\u2068The gate's code is 4711.\u2069”")
+    expect(card.locator("dl")).to_have_count(0)
+    expect(card.first.get_by_role("link")).to_have_attribute("href", "/c/abc/")
+
+
 @pytest.mark.parametrize(
     ("button", "decision", "says"),
     [

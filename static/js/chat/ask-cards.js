@@ -5,7 +5,7 @@ import { humanName } from "./format.js";
 import { inputRows } from "./tool-parts.js";
 import { permissionOf } from "./tool-words.js";
 
-/** actions: {decide(id, "allow"|"conversation"|"always"|"deny") → bool, noteText(id) → text} → {element, reset} */
+/** actions: {decide(id, "allow"|"conversation"|"always"|"deny") → bool, noteText(id) → text, conversationTitle(id) → text} → {element, reset} */
 export function askCard(call, actions) {
   return call.asks === "question" ? questionCard(call) : approvalCard(call, actions);
 }
@@ -27,19 +27,21 @@ function approvalCard(call, actions) {
     note.hidden = !busy;
   };
   const title = h("h3", {}, icon("shield"), call.permission ? `“${humanName(call.permission.capability)}” asks for your permission` : `Izzy would like to ${permissionOf(call.name)}`);
-  const input = Object.keys(call.input ?? {}).length > 0 ? inputRows(call.input) : [];
-  const about = call.input?.note_id ? actions.noteText(call.input.note_id) : "";
+  const { note_id: id, conversation_id: conversation, ...input } = call.input ?? {};
+  const about = id ? actions.noteText(id) : "";
+  if (id && !about) input.note_id = id;
+  const called = conversation ? actions.conversationTitle(conversation) : "";
   const element = h(
     "section",
     { class: "ask", "aria-label": "Izzy asks for permission" },
     title,
     call.permission ? permissionList(call.permission) : null,
     about ? h("p", { class: "ask-reason" }, isolated(`“${addressed(about)}”`)) : null,
-    call.input?.conversation_id ? h("p", { class: "ask-reason" }, h("a", { href: `/c/${encodeURIComponent(call.input.conversation_id)}/` }, "Look at the conversation")) : null,
+    conversation ? h("p", { class: "ask-reason" }, h("a", { href: `/c/${encodeURIComponent(conversation)}/` }, called ? isolated(`“${called}”`) : "Look at the conversation")) : null,
     call.reason ? h("p", { class: "ask-reason" }, call.reason) : null,
     h("p", { class: "muted small" }, "It waits for your decision. Or write a new message to decline."),
     call.reach ? h("p", { class: "muted small" }, `A yes that lasts holds for ${[...call.reach.hosts, ...call.reach.secrets].join(", ")} and nothing else${call.reach.version ? `, and for version ${call.reach.version}` : ""}; in this conversation for a day.`) : null,
-    ...input,
+    ...(Object.keys(input).length > 0 ? inputRows(input) : []),
     h("div", { class: "ask-actions" }, yes, here, always, no, note),
   );
   return { element, reset: () => setBusy(false) };

@@ -40,9 +40,14 @@ export class AttachmentTray {
     return this.#items.length === 0;
   }
 
-  /** Not yet: one is still on its way. One that was refused does not keep the message back once it is taken away. */
+  /** Not yet: one is still on its way. */
   get isReady() {
     return this.#items.every((item) => item.file);
+  }
+
+  /** One was refused: the message waits until it is taken away. */
+  get hasFailed() {
+    return this.#items.some((item) => item.error);
   }
 
   /** A file is on its way, here or to where it was picked: it is lost with the page. */

@@ -7,6 +7,7 @@ import { Voice } from "../voice/voice.js";
 
 const LIMIT = 100000;
 const ANSWER_LIMIT = 20000;
+const ONCE_READ = "Sent as soon as the files are read.";
 
 export class Composer {
   #conversation = undefined;
@@ -15,6 +16,7 @@ export class Composer {
   #instead = false; // the reader would rather say something else than answer
   #ready = true;
   #spoken = false; // some of what stands in the field was spoken
+  #onceRead = false; // it was sent while files were on their way: it goes when they are there, unless it is changed before
   #busy = false;
 
   /** handlers: {send(text, replaces, files, spoken), answer(id, text, spoken), stop(), editLast(), announce(text, isUrgent)} */
@@ -28,13 +30,16 @@ export class Composer {
     this.placeholder = this.field.placeholder;
     this.counter = form.querySelector("[data-counter]");
     this.handlers = handlers;
-    this.tray = new AttachmentTray(form, { announce: handlers.announce, changed: () => this.#changed(), arrived });
+    this.tray = new AttachmentTray(form, { announce: handlers.announce, changed: () => this.#filesChanged(), arrived });
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       this.#submit();
     });
     this.field.addEventListener("keydown", (event) => this.#onKey(event));
-    this.field.addEventListener("input", () => this.#changed());
+    this.field.addEventListener("input", () => {
+      this.#onceRead = false;
+      this.#changed();
+    });
     this.stopButton.addEventListener("click", () => handlers.stop());
     this.editBar.querySelector("[data-edit-cancel]").addEventListener("click", () => this.cancelEdit());
     this.answerBar.querySelector("button").addEventListener("click", () => this.#answerOrNot());
@@ -143,7 +148,13 @@ export class Composer {
   #submit() {
     const text = this.field.value.trim();
     const { files } = this.tray;
-    if ((!text && files.length === 0) || !this.tray.isReady || !this.#ready || text.length > this.#limit) return;
+    if ((!text && this.tray.isEmpty) || this.tray.hasFailed || !this.#ready || text.length > this.#limit) return;
+    if (!this.tray.isReady) {
+      this.#onceRead = true;
+      this.#show();
+      this.handlers.announce(ONCE_READ);
+      return;
+    }
     this.voice.sending();
     const [editing, answered, spoken] = [this.#editing, this.#answers ? this.#question : null, this.#spoken];
     if (editing !== null) {
@@ -186,6 +197,13 @@ export class Composer {
     }
   }
 
+  #filesChanged() {
+    const send = this.#onceRead;
+    this.#onceRead = false;
+    this.#changed();
+    if (send) this.#submit();
+  }
+
   #changed() {
     if (this.field.value === "") this.#spoken = false;
     this.#grow();
@@ -195,7 +213,7 @@ export class Composer {
 
   #setText(text) {
     this.field.value = text;
-    this.#spoken = false;
+    this.#spoken = this.#onceRead = false;
     this.#grow();
     this.#show();
   }
@@ -221,11 +239,11 @@ export class Composer {
     const limit = this.#limit;
     const tooLong = length > limit;
     const hasText = this.field.value.trim() !== "" || !this.tray.isEmpty;
-    this.sendButton.disabled = !hasText || !this.tray.isReady || tooLong || !this.#ready;
+    this.sendButton.disabled = !hasText || this.tray.hasFailed || tooLong || !this.#ready || this.#onceRead;
     this.sendButton.hidden = this.#busy && !hasText;
     this.stopButton.hidden = !this.#busy;
-    this.counter.hidden = length < limit * 0.9;
-    this.counter.textContent = `${length.toLocaleString()} of ${limit.toLocaleString()} characters`;
+    this.counter.hidden = length < limit * 0.9 && !this.#onceRead;
+    this.counter.textContent = this.#onceRead ? ONCE_READ : `${length.toLocaleString()} of ${limit.toLocaleString()} characters`;
     this.counter.classList.toggle("error", tooLong);
     this.editBar.hidden = this.#editing === null;
     this.#showQuestion();

@@ -12,7 +12,7 @@ import { api } from "../core/api.js";
 import { fromSnapshot, prependEarlier } from "./snapshot.js";
 import { ChatSocket, socketUrl } from "./socket.js";
 import { focusVersions } from "./versions.js";
-import { noteText } from "./tool-words.js";
+import { conversationTitle, noteText } from "./tool-words.js";
 import { Surroundings } from "./surroundings.js";
 import { addOptimistic, answeredWith, apply, busyTurn, dropOptimistic, emptyState, ENDED, findCall, giveAnswer, lastTurn, openQuestion, wentOn } from "./state.js";
 
@@ -134,6 +134,7 @@ export class ChatPage {
       isConnected: () => this.socket.status === "open",
       retry: (turn) => this.retry(turn),
       noteText: (id) => noteText(this.state.turns, id),
+      conversationTitle: (id) => conversationTitle(this.state.turns, id),
       choose: (turn, by) => this.#choose(turn, by),
       edit: (turn) => this.composer.startEdit(turn.user.id, turn.user.text, turn.user.attachments),
     };

@@ -103,7 +103,7 @@ export function noteText(turns, id) {
   const same = (other) => Boolean(other) && String(other).replace(/^note-/, "") === String(id).replace(/^note-/, "");
   for (const turn of turns.toReversed()) {
     for (const call of turn.segments.toReversed()) {
-      if (call.type !== "tool") continue;
+      if (!/^(memory_|store_memory)/.test(call.name)) continue; // what pages and capabilities answer could look the same
       const result = parsed(call.result);
       if (Array.isArray(result)) {
         const hit = result.find((item) => same(item?.note_id));
@@ -116,6 +116,13 @@ export function noteText(turns, id) {
     if (surfaced) return surfaced.text;
   }
   return "";
+}
+
+/** What a conversation is called, as far as a list or a search in this one has said it; "" where none has. */
+export function conversationTitle(turns, id) {
+  const calls = turns.flatMap((turn) => turn.segments).filter((call) => /^conversation_(list|search)$/.test(call.name));
+  const entries = calls.map((call) => parsed(call.result)).flatMap((result) => result?.conversations ?? result?.results ?? []);
+  return entries.findLast((entry) => (entry?.conversation_id ?? entry?.id) === id)?.title ?? "";
 }
 
 /** Whether a piece of progress only says how far a run is. */
