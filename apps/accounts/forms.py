@@ -31,12 +31,12 @@ def password_field(label: str, *, new: bool = False, help_text: str = "") -> for
     )
 
 
-def username_field() -> UsernameField:
+def username_field(*, autocomplete: str = "username", autofocus: bool = True) -> UsernameField:
     """In one spelling (NFKC), as names are kept: who typed it so once is known by it."""
     attrs = {
-        "autocomplete": "username",
+        "autocomplete": autocomplete,
         "autocapitalize": "none",
-        "autofocus": True,
+        "autofocus": autofocus,
         "spellcheck": "false",
     }
     return UsernameField(label="User name", max_length=150, widget=forms.TextInput(attrs=attrs))
@@ -222,7 +222,7 @@ class SetupForm(PlainForm):
 
 
 class NewUserForm(PlainForm):
-    username = username_field()
+    username = username_field(autocomplete="off", autofocus=False)  # it is somebody else's
     superuser = forms.BooleanField(
         label="Superuser", required=False, help_text="May manage users, the instance and the admin."
     )

@@ -44,7 +44,7 @@ from apps.accounts.services import (
 )
 from apps.core.errors import IzzyError, NotFound
 from apps.core.health import CheckResult, checks, run_check
-from apps.core.http.clients import client_ip
+from apps.core.http.clients import base_url_of, client_ip
 from apps.core.http.htmx import is_fragment
 from apps.core.ids import parse_id
 from apps.core.registries import connection_tests
@@ -188,7 +188,8 @@ def tokens(request: SignedInRequest) -> HttpResponse:
         else:
             form = TokenForm(user=request.user)
     rows = tokens_kept(request.user.pk)
-    return _page(request, "tokens", form, tokens=rows, secret=secret, now=timezone.now())
+    address, now = base_url_of(request), timezone.now()
+    return _page(request, "tokens", form, tokens=rows, secret=secret, now=now, address=address)
 
 
 @require_POST

@@ -73,8 +73,8 @@ def _of_the_instance() -> Iterator[Step]:
         action="Connect one",
     )
     yield Step(
-        "An encoder",
-        "Search understands paraphrases and languages that the bundled vectors miss.",
+        "A finer search",
+        "An encoder finds what says the same in other words or another language.",
         settings.IZZY_EMBEDDER != "static",
         how="Set IZZY_EMBEDDER: minilm for English, or ollama:nomic-embed-text.",
     )

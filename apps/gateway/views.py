@@ -9,7 +9,8 @@ from django.views.decorators.http import require_GET, require_POST
 
 from apps.accounts.access import SignedInRequest
 from apps.core.errors import Conflict, NotFound
-from apps.gateway.mcp.admission import base_url_of, resource_metadata
+from apps.core.http.clients import base_url_of
+from apps.gateway.mcp.admission import resource_metadata
 from apps.gateway.mcp.approvals import ALWAYS, NO, ONCE, call_decide, calls_waiting
 
 

@@ -21,6 +21,7 @@ def test_the_page_shows_the_secret_once_and_keeps_a_hash(alice: User, sign_in: S
     page = browser.post("/settings/tokens/", {"name": "laptop", "scope": "write"}).content.decode()
     secret = page.split('<code id="secret">')[1].split("<")[0]
     assert authenticate_bearer(f"Bearer {secret}").user == alice
+    assert f'izzy http://testserver/mcp --header "Authorization: Bearer {secret}"' in page
     again = browser.get("/settings/tokens/").content.decode()
     assert "laptop" in again
     assert secret not in again

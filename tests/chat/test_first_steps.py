@@ -29,7 +29,7 @@ def test_a_user_sees_what_is_theirs_to_do(alice: User) -> None:
 
 def test_a_superuser_sees_the_instance_too(admin: User) -> None:
     before = titles(admin, done=False)
-    assert {"A language model", "An encoder", "A search engine", "A backup"} <= before
+    assert {"A language model", "A finer search", "A search engine", "A backup"} <= before
     backup_made()
     assert before - titles(admin, done=False) == {"A backup"}
 

@@ -46,3 +46,8 @@ class Bucket:
             return False
         self.left -= 1
         return True
+
+
+def base_url_of(request: HttpRequest) -> str:
+    """The address of the site, as people and programs reach it. Raises DisallowedHost."""
+    return settings.IZZY_PUBLIC_URL or f"{request.scheme}://{request.get_host()}"

@@ -13,6 +13,7 @@ from django.core.handlers.asgi import ASGIRequest
 from apps.accounts.access import authenticate_bearer, is_own_origin, require_scope
 from apps.accounts.models import Scope
 from apps.core.errors import Forbidden, InvalidInput, IzzyError, NotAuthenticated, Throttled
+from apps.core.http.clients import base_url_of
 from apps.core.http.drf import UserThrottle
 from apps.core.http.middleware import came_plain
 
@@ -40,11 +41,6 @@ class Refused(Exception):
         headers = [(b"content-type", b"application/json"), length, *self.headers]
         await send({"type": "http.response.start", "status": self.error.status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
-
-
-def base_url_of(request: Any) -> str:
-    """The address of the site, as people and programs reach it. Raises DisallowedHost."""
-    return settings.IZZY_PUBLIC_URL or f"{request.scheme}://{request.get_host()}"
 
 
 def admit(scope: dict[str, Any]) -> Caller:

@@ -72,7 +72,9 @@ def forget(note_ids: tuple[str, ...], purge: bool, redact: bool, yes: bool, as_j
         else:
             client.delete(f"memories/{each['id']}/")
             if not as_json:
-                say(f"Forgot {each['id']}. Until 30 days from now: izzy restore {each['id']}")
+                say(
+                    f"Forgot {each['id']}. It can be brought back for 30 days: izzy restore {each['id']}"
+                )
 
 
 def _warn(client: Client, note_id: str, *, redact: bool) -> None:
