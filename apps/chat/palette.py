@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TypeVar
 from uuid import UUID
 
@@ -47,6 +48,7 @@ class Entry:
     does: str = ""
     keys: str = ""
     words: str = ""  # further ones by which it is found
+    at: datetime | None = None  # when something last happened there
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,7 @@ def _actions(user: User) -> list[Entry]:
 
 
 def _conversation(row: Conversation) -> Entry:
-    return Entry(str(row), reverse("chat:conversation", args=[row.pk]), icon="chat")
+    return Entry(str(row), reverse("chat:conversation", args=[row.pk]), at=row.updated_at, icon="chat")
 
 
 def _found(user_id: UUID, words: str) -> list[Group]:
@@ -140,7 +142,9 @@ def _conversations(user_id: UUID, words: str, hits: list[Hit]) -> list[Entry]:
     for key, hit in said.items():
         if key in rows:
             url = f"{reverse('chat:conversation', args=[key])}#message-{hit.source_id}"
-            found.setdefault(key, Entry(str(rows[key]), url, _short(hit.text), "chat"))
+            found.setdefault(
+                key, Entry(str(rows[key]), url, _short(hit.text), "chat", at=rows[key].updated_at)
+            )
     return list(found.values())
 
 

@@ -22,8 +22,9 @@ def found(user: User, query: str) -> dict[str, list[str]]:
 
 
 def test_without_words_it_shows_the_newest_and_what_can_be_done(alice: User) -> None:
-    Conversation.objects.create(user=alice, title="Bees")
+    bees = Conversation.objects.create(user=alice, title="Bees")
     groups = found(alice, "  ")
+    assert palette(alice, "  ")[0].entries[0].at == bees.updated_at  # tells it from one of the same name
     assert groups["Conversations"] == ["Bees"]
     assert {"New conversation", "Review", "Switch theme"} <= {*groups["Go to"]}
     assert "Admin" not in groups["Go to"]

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 from django.core.management import call_command
+from django.db import connection
 from pytest_django import Settings
 
 from izzysite.management.commands.doctor import check_address
@@ -44,7 +45,9 @@ def test_a_narrow_window_cuts_no_address(
     monkeypatch.setenv("COLUMNS", "60")
     with contextlib.suppress(SystemExit):
         call_command("doctor")
-    assert "…" not in capsys.readouterr().out.replace("https://…", "")
+    said = capsys.readouterr().out
+    assert "…" not in said.replace("https://…", "")
+    assert connection.display_name in said.partition("\n┏")[0]
 
 
 class Site(BaseHTTPRequestHandler):

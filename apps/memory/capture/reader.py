@@ -127,9 +127,7 @@ class _WindowReader:
             logger.info("window %s: an item was dropped: %s %s", window.id, reason.code, reason.detail)
         if given is None or (dropped and not items):
             # An answer of which nothing can be used is no answer: the words are kept.
-            message = (
-                f"The model handed over no items that can be {'read' if given is None else 'used'}."
-            )
+            message = f"The model gave no answer that Izzy can {'read' if given is None else 'use'}."
             await self._failed("bad_items", message, usage=usage)
             return
         tainted = window.tainted or any(note.trust == Trust.UNTRUSTED for note in notes)

@@ -12,6 +12,7 @@ import django
 from django.conf import settings
 from django.core.checks import ERROR, run_checks
 from django.core.management.base import BaseCommand, CommandParser
+from django.db import connection
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
@@ -37,8 +38,9 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         console = Console()
+        here = f" {sqlite3.sqlite_version}" if connection.vendor == "sqlite" else ""
         console.print(
-            f"Python {platform.python_version()}, Django {django.__version__}, SQLite {sqlite3.sqlite_version},"
+            f"Python {platform.python_version()}, Django {django.__version__}, {connection.display_name}{here},"
             f" data in {settings.IZZY_DATA_DIR}"
         )
         said = [Column(title, overflow="fold") for title in ("What is", "What to do")]
