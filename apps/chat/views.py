@@ -43,6 +43,7 @@ from apps.core.errors import InvalidInput, IzzyError, NotFound
 from apps.core.http.htmx import fills, is_fragment
 from apps.core.registries import undecided
 from apps.core.text import clean_text
+from apps.memory.notes.review import waiting_count
 from apps.memory.notes.with_conversation import notes_from, notes_gone_with
 
 MAX_QUERY_CHARS = 200
@@ -170,7 +171,7 @@ def conversation_restore(request: HttpRequest, conversation_id: str) -> HttpResp
 @require_GET
 def news(request: HttpRequest) -> JsonResponse:
     """News for any page: whether the sidebar's list has changed (`stamp` is another then), and the questions for whose answer
-    a build waits, with the seconds left, and how much else waits for a decision."""
+    a build waits, with the seconds left, how much else waits for a decision, and how much for a review."""
     rows, _ = conversations_page(_user_id(request))
     groups = conversation_groups(rows, timezone.get_current_timezone_name())
     listed = [
@@ -194,7 +195,8 @@ def news(request: HttpRequest) -> JsonResponse:
     waiting = sum(count(_user_id(request)) for count in undecided.values())
     stamp = hashlib.sha256(json.dumps(listed).encode()).hexdigest()
     done = {"done": done_lately(_user_id(request))} if "done" in request.GET else {}
-    return JsonResponse({"stamp": stamp, "asks": asks, "waiting": waiting, **done})
+    review = waiting_count(_user_id(request))
+    return JsonResponse({"stamp": stamp, "asks": asks, "waiting": waiting, "review": review, **done})
 
 
 @never_cache

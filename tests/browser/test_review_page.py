@@ -30,6 +30,16 @@ def queue(
     return page
 
 
+def test_what_begins_to_wait_is_counted_on_a_page_that_is_open(
+    server: Server, someone: StorageState, open_page: Callable[..., Page]
+) -> None:
+    page = open_page(server.url, state=someone)
+    count = page.locator("#review-count-nav")
+    expect(count).to_be_empty()
+    page.evaluate(SAVE, NOTES)
+    expect(count).to_have_text("3, 3 waiting for you")
+
+
 def test_notes_are_decided_on_by_keyboard(
     server: Server, someone: StorageState, open_page: Callable[..., Page]
 ) -> None:

@@ -21,6 +21,8 @@ from apps.chat.conversations.services import (
     conversation_rename,
 )
 from apps.chat.models import Conversation, Message
+from apps.memory.models import Memory
+from apps.memory.notes.creation import memory_create
 
 SCHEMA = {"type": "object", "properties": {}}
 SignIn = Callable[[User], Client]
@@ -94,6 +96,11 @@ def test_the_news_change_with_the_sidebar_and_name_the_users_own_questions_alone
     [asked] = browser.get("/news/").json()["asks"]
     assert (asked["name"], asked["text"]) == ("dice_roller", "How many?")
     assert 0 < asked["seconds"] <= 60
+
+    for user in (alice, bob):
+        memory_create(user_id=user.id, content="Bees")
+        Memory.objects.for_user(user).update(status="pending")
+    assert browser.get("/news/").json()["review"] == 1
 
 
 def test_signing_in_is_needed() -> None:

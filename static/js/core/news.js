@@ -1,5 +1,5 @@
-// What every page keeps an eye on: the sidebar's list, which another tab or Izzy may have changed, and the questions of builds,
-// which wait a minute only: in the title, at the top of the page and in the sidebar, with the seconds left.
+// What every page keeps an eye on: the sidebar's list, which another tab or Izzy may have changed, how much waits for review, and the
+// questions of builds, which wait a minute only: in the title, at the top of the page and in the sidebar, with the seconds left.
 import { notify, wantsNotices } from "./app-like.js";
 import { h, icon } from "./dom.js";
 
@@ -52,10 +52,17 @@ async function show(news) {
   waiting = news.waiting;
   if (news.done) notify(news.done);
   draw();
+  for (const count of document.querySelectorAll("[id^='review-count-']")) drawReview(count, news.review);
   if (heard !== null && heard !== news.stamp) document.dispatchEvent(new CustomEvent("izzy:conversations"));
   heard = news.stamp;
   const changed = stamp !== null && stamp !== news.stamp;
   if (!changed || (await reloadSidebar())) stamp = news.stamp;
+}
+
+/** As `memory/review/_counts.html` draws it. */
+function drawReview(count, number) {
+  if ((count.firstElementChild?.textContent ?? "0") === String(number)) return;
+  count.replaceChildren(...(number ? [h("span", { "aria-hidden": "true" }, number), h("span", { class: "visually-hidden" }, `, ${number} waiting for you`)] : []));
 }
 
 /** What shows conversations, as the server has them now: the sidebar's list, and the page of all of them. */
