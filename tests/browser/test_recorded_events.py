@@ -311,7 +311,7 @@ def test_a_permission_card_sends_the_decision_once(stage: Stage) -> None:
 
 
 def test_a_permission_card_says_what_it_is_about_in_the_words_of_izzys_own_tools(stage: Stage) -> None:
-    """What a page or a capability answers does not give names to what is about to go."""
+    """The answer of a page or a capability gives no name to what is about to go."""
     record = Recording()
     stage.begin(record)
     lists = {
