@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from apps.search.embedders import engines as registry
+from apps.search.embedders import vocabulary
 from apps.search.embedders.base import EmbedderDown, EmbedderMissing, QueryWeights, unit_rows
 from apps.search.embedders.engines import (
     FastembedEmbedder,
@@ -15,6 +16,7 @@ from apps.search.embedders.engines import (
     embedder_for,
 )
 from apps.search.embedders.static import StaticEmbedder
+from apps.search.embedders.vocabulary import nearness
 from tests.peers.ollama_server import OllamaPeer
 
 
@@ -179,3 +181,17 @@ def test_local_engines_give_unit_vectors(make: Any, monkeypatch: pytest.MonkeyPa
 def test_numbers_that_are_none_become_zeros() -> None:
     rows = unit_rows(np.array([[np.nan, np.inf], [0.0, 0.0], [3.0, 4.0]]))
     assert rows.tolist() == [[0, 0], [0, 0], [pytest.approx(0.6), pytest.approx(0.8)]]
+
+
+def test_words_are_as_near_when_their_vectors_were_kept_and_no_more_are_kept_than_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(vocabulary, "_kept", {})
+    monkeypatch.setattr(vocabulary, "KEPT_WORDS", 3)
+    others = ["mother", "gratin", "tram", "wasp", "mother"]
+    vectors = StaticEmbedder().embed_documents(["mum", *others])
+    for _ in range(3):
+        near = nearness(["mum"], others)
+        np.testing.assert_allclose(near, vectors[:1] @ vectors[1:].T, atol=2e-3)
+        assert len(vocabulary._kept) <= 3
+    assert nearness(["mum", "tram"], ["tram"])[1, 0] == pytest.approx(1.0, abs=2e-3)

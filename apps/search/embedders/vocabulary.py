@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import cache
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +33,7 @@ def _vectors(embedder: StaticEmbedder, words: Sequence[str]) -> Matrix:
         made = dict(zip(new, embedder.embed_documents(new).astype(np.float16), strict=True))
         if len(_kept) + len(made) > KEPT_WORDS:
             _kept.clear()
-        _kept.update(made)
+        _kept.update(islice(made.items(), KEPT_WORDS))
         found |= made
     return np.array([found[word] for word in words], dtype=np.float32)
 
