@@ -175,7 +175,7 @@ class DatabaseWrapper(CountsErrors, sqlite.DatabaseWrapper):
             return kept
         if self._place is None and not self.is_in_memory_db():
             with suppress(OSError):  # SQLite says what is wrong
-                open(self.settings_dict["NAME"], "ab", opener=private).close()
+                open(self.settings_dict["NAME"], "xb", opener=private).close()
         opened: sqlite3.Connection = super().get_new_connection(conn_params)
         opened.create_function("izzy_fold", 1, fold, deterministic=True)
         return opened
