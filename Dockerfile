@@ -34,7 +34,7 @@ RUN apt-get update \
     && useradd --uid 10001 --user-group --no-create-home --home-dir /data --shell /usr/sbin/nologin izzy \
     && install -d -o izzy -g izzy -m 0700 /data /sandbox
 COPY --from=build /izzy /izzy
-ENV PATH=/izzy/.venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 \
+ENV PATH=/izzy/.venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 MALLOC_ARENA_MAX=2 \
     IZZY_ENV_FILE="" IZZY_DATA_DIR=/data IZZY_SANDBOX_DIR=/sandbox IZZY_HOST=0.0.0.0 IZZY_PORT=8000
 WORKDIR /izzy
 USER 10001:10001

@@ -74,7 +74,8 @@ def test_what_is_given_to_izzy_are_settings_of_izzys() -> None:
     for each in services(VALUES).values():
         known = settings_read() | OTHERS if each.image == "izzy:latest" else IMAGES
         assert set(each.environment) <= known, each.name
-    assert set(image_environment()) <= settings_read() | {"PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"}
+    others = {"PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE", "MALLOC_ARENA_MAX"}
+    assert set(image_environment()) <= settings_read() | others
 
 
 def test_no_key_stands_in_a_file_and_the_example_names_every_value() -> None:
