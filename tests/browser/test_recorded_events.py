@@ -89,7 +89,8 @@ def test_a_new_conversation_gets_its_address_without_reloading(stage: Stage) -> 
     assert "conversation" not in stage.sent[-1]
 
 
-def test_a_decision_that_the_connection_took_along_can_be_made_again(stage: Stage) -> None:
+def asked_to_delete(stage: Stage) -> Recording:
+    """A turn that waits for a yes to a call, c1."""
     record = Recording()
     stage.begin(record)
     asked = {"id": "c1", "name": "memory_delete", "input": {"note_id": "n2"}}
@@ -97,6 +98,11 @@ def test_a_decision_that_the_connection_took_along_can_be_made_again(stage: Stag
         record.event("approval_requested", "turn-1", **asked),
         finished(record, "turn-1", "", pending_approval=asked),
     )
+    return record
+
+
+def test_a_decision_that_the_connection_took_along_can_be_made_again(stage: Stage) -> None:
+    record = asked_to_delete(stage)
     yes = stage.page.get_by_role("button", name="Yes, allow")
     yes.click()
     expect(yes).to_be_disabled()
@@ -107,13 +113,7 @@ def test_a_decision_that_the_connection_took_along_can_be_made_again(stage: Stag
 
 
 def test_a_decision_that_another_tab_was_faster_with_is_said(stage: Stage) -> None:
-    record = Recording()
-    stage.begin(record)
-    asked = {"id": "c1", "name": "memory_delete", "input": {"note_id": "n2"}}
-    stage.play(
-        record.event("approval_requested", "turn-1", **asked),
-        finished(record, "turn-1", "", pending_approval=asked),
-    )
+    record = asked_to_delete(stage)
     stage.page.get_by_role("button", name="Yes, allow").click()
     stage.until(lambda: stage.sent[-1]["type"] == "approve")
     stage.play(

@@ -21,7 +21,7 @@ from .fields import (
     text_of,
 )
 from .lists import listed_memories
-from .talk import Role, branch, conversation, messages_of, newest_leaf, told
+from .talk import Role, branch, branch_and_rest, conversation, messages_of, newest_leaf
 
 _CONVERSATIONS = re.compile(r"(^|/)conversations[^/]*\.json$")
 _MEMORIES = re.compile(r"(^|/)(saved_)?memor(y|ies)[^/]*\.json$")
@@ -126,7 +126,7 @@ def _conversation(
     leaf = text_of(entry.get("current_node"))
     leaf_found = leaf if leaf in nodes else newest_leaf(parents, times)
     said = {key: _said(key, node, times[key]) for key, node in nodes.items()}
-    shown, left = told(leaf_found, parents, said)
+    shown, left = branch_and_rest(leaf_found, parents, said)
     for key in branch(leaf_found, parents.get):
         message = fields_in(nodes[key].get("message"))
         content = fields_in(message.get("content"))

@@ -25,7 +25,7 @@ from .fields import (
 )
 from .files import distinct, files_of
 from .lists import noted_paragraphs
-from .talk import as_document, conversation, messages_of, newest_leaf, told
+from .talk import as_document, branch_and_rest, conversation, messages_of, newest_leaf
 
 FOLDER = "/memories/claude"
 _TALK = {"item.chat_messages", "chat_messages"}
@@ -137,7 +137,7 @@ def _conversation(place: str, entry: object, seen: set[str]) -> Read:
             role = "assistant" if sender == "assistant" else "user"
             foreign = message.get("uuid") or content_key(text_of(fields.get("uuid")), key)
             said[key] = messages_of(foreign, role, _words(message), times[key])  # type: ignore[arg-type]
-    shown, left = told(leaf_found, parents, said)
+    shown, left = branch_and_rest(leaf_found, parents, said)
     key = key_of(fields.get("uuid"), *(message.key for message in shown))
     if key in seen:
         return Skipped(place, "It stands in this export more than once.")

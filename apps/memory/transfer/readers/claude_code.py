@@ -24,7 +24,7 @@ from .fields import (
 )
 from .front_matter import Markdown, markdown_of, marks_of
 from .lists import lines_of
-from .talk import conversation, messages_of, told
+from .talk import branch_and_rest, conversation, messages_of
 
 _TYPES = {"user", "feedback", "project", "reference"}
 _LINE = {"sessionId", "message"}
@@ -186,7 +186,7 @@ def _transcript(document: Document) -> Iterator[Read]:
         said[identity] = _spoken(fields, identity, number)
         before = identity
         last = identity if kind in {"user", "assistant"} else last
-    shown, left = told(last or before, parents, said)
+    shown, left = branch_and_rest(last or before, parents, said)
     found = [message for message in shown if message.content != "(no content)"]
     title = titles.get("custom-title") or titles.get("ai-title") or titles.get("summary") or ""
     yield conversation(document.name, key_of(session, document.stem), title, found, left=left)

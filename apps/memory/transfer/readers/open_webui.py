@@ -10,7 +10,7 @@ from .archives import Document, documents
 from .encoding import json_items, json_whole, sketch, sketches
 from .fields import entries_in, fields_in, first_moment, first_text, joined, key_of, text_of
 from .lists import memory_of
-from .talk import conversation, messages_of, newest_leaf, told, without_reasoning
+from .talk import branch_and_rest, conversation, messages_of, newest_leaf, without_reasoning
 
 _CHAT = (
     *({"item.chat"}, {"chats.item.chat"}, {"chat", "user_id"}, {"chat.history"}, {"chat.messages"}),
@@ -81,7 +81,9 @@ def _conversation(place: str, entry: object) -> Read:
             said[key] = messages_of(named, "user", words, times[key])
         elif role == "assistant":
             said[key] = messages_of(named, "assistant", without_reasoning(words), times[key])
-    shown, left = told(leaf if leaf in messages else newest_leaf(parents, times), parents, said)
+    shown, left = branch_and_rest(
+        leaf if leaf in messages else newest_leaf(parents, times), parents, said
+    )
     title = first_text(row, "title") or first_text(chat, "title", "name")
     created = first_moment(row, "created_at") or first_moment(chat, "timestamp", "created_at")
     updated = first_moment(row, "updated_at") or first_moment(chat, "updated_at")

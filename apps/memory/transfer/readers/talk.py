@@ -30,7 +30,7 @@ def branch(leaf: str | None, parent: Callable[[str], str | None]) -> list[str]:
     return found[::-1]
 
 
-def told(
+def branch_and_rest(
     leaf: str | None,
     parents: Mapping[str, str | None],
     said: Mapping[str, Sequence[ForeignMessage]],
