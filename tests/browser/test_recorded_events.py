@@ -102,7 +102,7 @@ def asked_to_delete(stage: Stage) -> Recording:
 
 
 def test_a_decision_that_the_connection_took_along_can_be_made_again(stage: Stage) -> None:
-    record = asked_to_delete(stage)
+    asked_to_delete(stage)
     yes = stage.page.get_by_role("button", name="Yes, allow")
     yes.click()
     expect(yes).to_be_disabled()
