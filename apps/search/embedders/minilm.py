@@ -5,10 +5,11 @@ what its files describe: BERT of six layers, the mean over a text's tokens, leng
 """
 
 import json
+import logging
 import math
 import threading
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from apps.search.embedders.base import EmbedderDown, EmbedderMissing, Matrix, unit_rows
+from apps.search.kept import keep, kept_file
 
 PACKAGE = "all_minilm_l6_v2"
 WEIGHTS = "model.safetensors"
@@ -31,6 +33,8 @@ BATCH_TOKENS = 1024
 EPSILON = 1e-12
 
 Floats = NDArray[np.float32]
+Weights = Mapping[str, NDArray[Any]]
+logger = logging.getLogger(__name__)
 _lock = threading.Lock()
 
 
@@ -66,26 +70,16 @@ class MiniLMEmbedder:
 
 
 class MiniLM:
-    """Takes 66 MB: the words' vectors in half precision. Raises EmbedderMissing and EmbedderDown."""
+    """Takes 66 MB, which processes share where they could be kept. Raises EmbedderMissing and EmbedderDown."""
 
     def __init__(self) -> None:
         from tokenizers import Tokenizer
 
-        path = weights_file()
-        if path is None:
-            raise EmbedderMissing(
-                "The weights of the embedder minilm are not installed: run `make setup`."
-            )
+        path = _installed()
         try:
             with zipfile.ZipFile(path) as packed:
-                given = _tensors(packed.read(WEIGHTS))
+                self._weights = _kept(packed)
                 self._tokenizer: Any = Tokenizer.from_buffer(packed.read("tokenizer.json"))
-            self._words = given.pop(WORDS).astype(np.float16)
-            self._layers = [_layer(given, f"encoder.layer.{number}.") for number in range(LAYERS)]
-            # Copies: what they are cut from, all 90 MB of the file, need not stay.
-            self._weights = {
-                name: tensor.copy() for name, tensor in given.items() if name.startswith("embeddings.")
-            }
         except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
             raise EmbedderDown(f"The weights of the embedder minilm cannot be read: {error}") from error
         self._tokenizer.no_padding()
@@ -112,16 +106,19 @@ class MiniLM:
         """The last layer's states (texts, tokens, 384) of texts that are equally long."""
         texts, length = tokens.shape
         given = self._weights
-        states = self._words[tokens].astype(np.float32)
+        states = given[WORDS][tokens].astype(np.float32)
         states += given["embeddings.position_embeddings.weight"][:length]
         states += given["embeddings.token_type_embeddings.weight"][0]
         flat = _normed(states.reshape(-1, DIMENSION), given, "embeddings.LayerNorm")
-        for layer in self._layers:
-            attended = _attention(_dense(flat, layer, "qkv"), texts, length)
-            flat = flat + _dense(attended, layer, "attention.output.dense")
-            flat = _normed(flat, layer, "attention.output.LayerNorm")
-            inner = _gelu(_dense(flat, layer, "intermediate.dense"))
-            flat = _normed(flat + _dense(inner, layer, "output.dense"), layer, "output.LayerNorm")
+        for number in range(LAYERS):
+            layer = f"encoder.layer.{number}."
+            attended = _attention(_dense(flat, given, f"{layer}qkv"), texts, length)
+            flat = flat + _dense(attended, given, f"{layer}attention.output.dense")
+            flat = _normed(flat, given, f"{layer}attention.output.LayerNorm")
+            inner = _gelu(_dense(flat, given, f"{layer}intermediate.dense"))
+            flat = _normed(
+                flat + _dense(inner, given, f"{layer}output.dense"), given, f"{layer}output.LayerNorm"
+            )
         return flat.reshape(texts, length, DIMENSION)
 
 
@@ -136,15 +133,38 @@ def _loaded() -> MiniLM:
     return MiniLM()
 
 
-def _layer(given: dict[str, Floats], prefix: str) -> dict[str, Floats]:
-    """The weights of a layer by short names, matrices turned; query, key and value are one matrix."""
-    found = {
-        name.removeprefix(prefix): tensor for name, tensor in given.items() if name.startswith(prefix)
-    }
-    for kind in ("weight", "bias"):
-        parts = [f"attention.self.{part}.{kind}" for part in ("query", "key", "value")]
-        found[f"qkv.{kind}"] = np.concatenate([found.pop(part) for part in parts])
-    return {name: np.array(tensor.T, order="C") for name, tensor in found.items()}
+def _kept(packed: zipfile.ZipFile) -> Weights:
+    """The weights as they are computed with, mapped from a file beside the packages; made there by the first who needs them."""
+    path = kept_file(f"minilm-{packed.getinfo(WEIGHTS).CRC:08x}.npy")
+    if not path.exists():
+        made = _turned(_tensors(packed.read(WEIGHTS)))
+        try:
+            keep(path, lambda file: np.save(file, made))
+        except OSError:
+            logger.info("%s cannot be kept: each process holds it by itself", path.name)
+            return _fields(made)
+    return _fields(np.load(path, mmap_mode="r"))
+
+
+def _fields(record: NDArray[np.void]) -> Weights:
+    return {name: np.asarray(record[name][0]) for name in record.dtype.names or ()}
+
+
+def _turned(given: dict[str, Floats]) -> NDArray[np.void]:
+    """One record of all weights: of each layer query, key and value as one matrix, matrices turned, words in half precision."""
+    found: dict[str, NDArray[Any]] = {WORDS: given.pop(WORDS).astype("<f2")}
+    found |= {name: tensor for name, tensor in given.items() if name.startswith("embeddings.")}
+    for number in range(LAYERS):
+        prefix = f"encoder.layer.{number}."
+        layer = {name: tensor for name, tensor in given.items() if name.startswith(prefix)}
+        for kind in ("weight", "bias"):
+            parts = [f"{prefix}attention.self.{part}.{kind}" for part in ("query", "key", "value")]
+            layer[f"{prefix}qkv.{kind}"] = np.concatenate([layer.pop(part) for part in parts])
+        found |= {name: tensor.T for name, tensor in layer.items()}
+    record = np.zeros(1, dtype=[(name, tensor.dtype, tensor.shape) for name, tensor in found.items()])
+    for name, tensor in found.items():
+        record[name][0] = tensor
+    return record
 
 
 def _tensors(file: bytes) -> dict[str, Floats]:
@@ -173,13 +193,13 @@ def _of_one_length(tokens: Sequence[NDArray[np.int64]]) -> Iterator[list[int]]:
         yield batch
 
 
-def _dense(states: Floats, given: dict[str, Floats], name: str) -> Floats:
+def _dense(states: Floats, given: Weights, name: str) -> Floats:
     result: Floats = states @ given[f"{name}.weight"]
     result += given[f"{name}.bias"]
     return result
 
 
-def _normed(states: Floats, given: dict[str, Floats], name: str) -> Floats:
+def _normed(states: Floats, given: Weights, name: str) -> Floats:
     centred: Floats = states - states.mean(axis=1, keepdims=True)
     variance = np.einsum("ij,ij->i", centred, centred)[:, None] / np.float32(DIMENSION)
     centred /= np.sqrt(variance + np.float32(EPSILON))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from apps.search.embedders.base import Matrix, unit_rows
 from apps.search.embedders.minilm import WEIGHTS, WORDS, weights_file
-from apps.search.proactive.kept import keep, kept_file
+from apps.search.kept import keep, kept_file
 from apps.search.text.analysis import split_words, stop_words
 
 logger = logging.getLogger(__name__)
