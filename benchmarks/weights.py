@@ -169,7 +169,7 @@ def _concern_without(texts: Collection[str]) -> Concern:
         vector = _encoded().get(query.newest)
         if vector is None:
             vector = embedder_for(encoder_name()).embed_queries([query.newest])[0]
-        return sounds, encoder_concern(beside, vector) or 0.0
+        return sounds, encoder_concern(beside, vector)
 
     return concern
 

@@ -165,6 +165,7 @@ REASONS = {
     "meaning": "Near in meaning.",
     "surroundings": "Near in meaning, with what was said around it.",
     "encoder": "Near in meaning.",
+    "adapted": "Matters to messages like this one.",
     "encoder_surroundings": "Near in meaning, with what was said around it.",
     "name": "By or about someone the question speaks of.",
     "answer": "Answers such a question.",

@@ -1,7 +1,7 @@
 """Gives passages the vectors that they wait for, in short transactions, and forgets old deletions: the worker's upkeep."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import timedelta
 from functools import partial
 from itertools import compress, groupby
@@ -18,7 +18,7 @@ from apps.search.embedders.base import Embedder, EmbedderDown, EmbedderRefused, 
 from apps.search.embedders.deadline import answered_within
 from apps.search.embedders.engines import encoder_knows, static_embedder
 from apps.search.models import EmbeddingSpace, IndexOwner, Passage, Tombstone
-from apps.search.proactive.concern import encoder_examples, encoder_lesson
+from apps.search.proactive.encoder_lesson import learn, packed_size
 from apps.search.spaces import Role, embedder_asked, encoder_name, is_resting, note_down, note_up
 from apps.search.text.analysis import detect_language
 
@@ -59,8 +59,8 @@ def sweep_vectors() -> None:
     name = encoder_name()
     if not name or is_resting(name):
         return
-    learnt = EmbeddingSpace.objects.filter(role=Role.SIDE, name=name, concern__isnull=False)
-    if learnt.exists() and not side_waiting(name):
+    space = EmbeddingSpace.objects.filter(role=Role.SIDE, name=name).first()
+    if space is not None and has_learnt(space) and not side_waiting(name):
         return
     try:
         side_fill(name, limit=2048)
@@ -76,6 +76,11 @@ def sweep_tombstones() -> None:
             newest = old.aggregate(newest=Max("change"))["newest"]
             IndexOwner.objects.filter(user_id=user_id).update(tombstones_from=newest)
             old.delete()
+
+
+def has_learnt(space: EmbeddingSpace) -> bool:
+    """Whether what its vectors have to be taught is there, and not of a version before."""
+    return space.concern is not None and len(space.concern) == packed_size(space.dimension)
 
 
 def base_fill(among: QuerySet[Passage]) -> int:
@@ -127,7 +132,7 @@ def side_fill(
         batch = sorted(_bounded(oldest), key=lambda row: (row[1], row[0]))
         if not batch:
             _check_still(space)
-            _learn_concern(embedder, space)
+            _learn(embedder, space)
             break
         vectors = _embed(embedder, [text for _, _, text in batch], space.dimension)
         halves = [half.tobytes() for half in np.asarray(vectors, dtype="<f2")]
@@ -183,15 +188,21 @@ def _check_still(space: EmbeddingSpace) -> None:
         raise Conflict(REPLACED)
 
 
-def _learn_concern(embedder: Embedder, space: EmbeddingSpace) -> None:
-    """Have the space learn by example which messages concern the user; once, and last: recall does without."""
-    if space.concern is not None:
+def _learn(embedder: Embedder, space: EmbeddingSpace) -> None:
+    """Have the space learn by example what concerns the user and which notes matter to what; once, and last: recall does without."""
+    if has_learnt(space):
         return
-    texts, personal = encoder_examples(embedder.name)
-    batches = [texts[start : start + BATCH] for start in range(0, len(texts), BATCH)]
-    vectors = [_answer(embedder, partial(embedder.embed_queries, batch)) for batch in batches]
-    if all(rows.shape[1] == space.dimension for rows in vectors):
-        lesson = encoder_lesson(np.concatenate(vectors), personal).astype("<f4").tobytes()
+
+    def embed(by: Callable[[Sequence[str]], Matrix], texts: Sequence[str]) -> Matrix:
+        batches = [texts[start : start + BATCH] for start in range(0, len(texts), BATCH)]
+        return np.concatenate([_answer(embedder, partial(by, batch)) for batch in batches])
+
+    lesson = learn(
+        embedder.name,
+        queries=partial(embed, embedder.embed_queries),
+        documents=partial(embed, embedder.embed_documents),
+    ).packed()
+    if len(lesson) == packed_size(space.dimension):
         EmbeddingSpace.objects.filter(pk=space.pk).update(concern=lesson)
 
 

@@ -20,6 +20,7 @@ from apps.search.embedders.deadline import ANSWER_SECONDS, answered_within, is_l
 from apps.search.embedders.engines import embedder_for, encoder_knows
 from apps.search.embedders.static import DIMENSION, StaticEmbedder
 from apps.search.models import EmbeddingSpace
+from apps.search.proactive.encoder_lesson import EncoderLesson
 from apps.search.text.analysis import detect_language
 
 DOWN_SECONDS = 15.0
@@ -38,7 +39,7 @@ class Use(Enum):
 _down: dict[str, float] = {}
 _vectors: OrderedDict[tuple[int, Use, bytes], Vector] = OrderedDict()
 """By side space, use and digest of the text: the words of a question do not stay in memory."""
-_lessons: dict[int, Vector] = {}
+_lessons: dict[int, EncoderLesson] = {}
 _lock = threading.Lock()
 
 
@@ -69,15 +70,16 @@ def can_ask(space: Space, text: str, languages: Collection[str] = ()) -> bool:
     return encoder_knows(space.name, own) and encoder_knows(space.name, languages or own)
 
 
-def side_lesson(space: Space | None) -> Vector | None:
-    """The lesson of the encoder's vectors about messages that concern the user (`proactive.contextual_query`); None before they did."""
+def side_lesson(space: Space | None) -> EncoderLesson | None:
+    """What the encoder's vectors have been taught by example; None before they were."""
     if space is None:
         return None
     if space.id not in _lessons:
-        learnt = EmbeddingSpace.objects.filter(pk=space.id).values_list("concern", flat=True).first()
-        if learnt is None:
+        packed = EmbeddingSpace.objects.filter(pk=space.id).values_list("concern", flat=True).first()
+        lesson = EncoderLesson.unpacked(bytes(packed or b""), space.dimension)
+        if lesson is None:
             return None
-        _lessons[space.id] = np.frombuffer(learnt, dtype="<f4")
+        _lessons[space.id] = lesson
     return _lessons[space.id]
 
 

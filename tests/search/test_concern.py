@@ -103,7 +103,4 @@ def test_an_encoder_learns_what_its_vectors_tell() -> None:
     vectors[:, 0] += np.where(personal, 1.5, -1.5)
     lesson = encoder_lesson(vectors, personal)
     told = [encoder_concern(lesson, row) for row in vectors]
-    right = [value is not None and (value > 0) == own for value, own in zip(told, personal, strict=True)]
-    assert sum(right) > 180
-    assert encoder_concern(None, vectors[0]) is None
-    assert encoder_concern(lesson, np.zeros(15, dtype=np.float32)) is None  # of another encoder
+    assert sum((value > 0) == own for value, own in zip(told, personal, strict=True)) > 180

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from apps.search.proactive.odds import (
+    ADAPTED,
     ABOUT,
     AGAINST,
     ENCODED,
@@ -43,7 +44,7 @@ def test_a_note_for_which_nothing_speaks_stays_away_however_personal_the_message
     assert score(weights, words=0.1) > ABOUT
 
 
-@pytest.mark.parametrize("kind", [ENCODED, ENCODED_OCCASION])
+@pytest.mark.parametrize("kind", [ENCODED, ENCODED_OCCASION, ADAPTED])
 def test_what_nearly_stands_out_in_the_encoders_space_speaks(kind: int) -> None:
     name = EVIDENCE[kind]
     assert score(ENCODER, **{name: ENCODER.audible + 0.1}) > ABOUT

@@ -23,7 +23,7 @@ import numpy as np
 
 from apps.search.embedders.base import Matrix, Vector
 from apps.search.embedders.engines import encoder_knows
-from apps.search.proactive.kept import keep, kept_file
+from apps.search.kept import keep, kept_file
 from apps.search.text import analysis
 from apps.search.text.analysis import split_words
 
@@ -155,8 +155,6 @@ def encoder_lesson(vectors: Matrix, personal: Sequence[bool]) -> Vector:
     return np.append(weights, offset - middle @ weights).astype(np.float32)
 
 
-def encoder_concern(lesson: Vector | None, message: Vector) -> float | None:
-    """`Lesson.concern` by an encoder's vector of a message; None where the lesson has not been learnt, or not in its dimension."""
-    if lesson is None or len(lesson) != len(message) + 1:
-        return None
+def encoder_concern(lesson: Vector, message: Vector) -> float:
+    """`Lesson.concern` by an encoder's vector of a message."""
     return float(lesson[:-1] @ message + lesson[-1])

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
 
-EVIDENCE = ("meaning", "words", "occasion", "occasion_words", "encoder", "encoder_occasion")
+EVIDENCE = ("meaning", "words", "occasion", "occasion_words", "encoder", "encoder_occasion", "adapted")
 """Names of what speaks for a document, and the parts of a hit."""
-MEANING, WORDS, OCCASION, OCCASION_WORDS, ENCODED, ENCODED_OCCASION = range(len(EVIDENCE))
+MEANING, WORDS, OCCASION, OCCASION_WORDS, ENCODED, ENCODED_OCCASION, ADAPTED = range(len(EVIDENCE))
 AGAINST = ("nothing", "lean", "concern", "encoder_concern")
 """Names of what speaks for nothing at all: always, of a message that leans on its talk, of one that concerns the user."""
 
@@ -34,9 +34,9 @@ class Weights:
     audible: float = 0.0
 
 
-STATIC = Weights((0.45, 7.6, 0.35, 1.8, 0.0, 0.0), (2.6, -1.6, -5.15, 0.0), -0.6)
-SIMILAR = Weights((0.8, 6.5, 0.7, 3.45, 0.0, 0.0), (1.6, -3.0, -5.25, 0.0), -0.7)
-ENCODER = Weights((0.0, 3.05, 0.0, 1.8, 1.35, 0.8), (0.85, -2.45, -3.3, -2.75), -1.0, -0.75)
+STATIC = Weights((0.45, 7.6, 0.35, 1.8, 0.0, 0.0, 0.0), (2.6, -1.6, -5.15, 0.0), -0.6)
+SIMILAR = Weights((0.8, 6.5, 0.7, 3.45, 0.0, 0.0, 0.0), (1.6, -3.0, -5.25, 0.0), -0.7)
+ENCODER = Weights((0.0, 3.8, 0.0, 1.75, 0.95, 0.7, 0.8), (0.35, -2.5, -3.3, -2.75), -1.2, -0.75)
 RIVALRY = 1.5
 """How much a better one weighs against a document, beside nothing at all."""
 STEEPNESS = 2.0
@@ -72,6 +72,6 @@ def scores_of(seen: Observed) -> NDArray[np.float64]:
     scores = 1 / (1 + np.exp(math.log(1 / ABOUT - 1) - above))
     # However much the message concerns the user: what no evidence speaks for does not come up.
     speaks = seen.evidence > 0
-    for kind in (ENCODED, ENCODED_OCCASION):
+    for kind in (ENCODED, ENCODED_OCCASION, ADAPTED):
         speaks[:, kind] = seen.evidence[:, kind] > seen.weights.audible
     return np.where(speaks.any(axis=1), scores, 0.0)

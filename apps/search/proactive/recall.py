@@ -5,7 +5,8 @@ all: the log-odds of what speaks for it, against those of a message that nothing
 
 For a document speak: how far its cosine with the message, or with one clause of it, stands out of what chance would give
 (standard deviations above the best of as many bells, sqrt(2 ln n) for n documents; of few, the calibration of the space says what
-chance is), in the bundled vectors and in the encoder's; the share of what the message tells that it says in the same words or,
+chance is), in the bundled vectors and in the encoder's, and there once more as its `adapter` turns the message towards what
+matters to it; the share of what the message tells that it says in the same words or,
 where there is a table of words, in similar ones; and both again for the occasions on which it matters. For nothing speak: that
 the message does not sound as if its answer depended on the user (`concern`), and that it stands for itself although a talk went
 before. What each weighs stands in `odds.py`.
@@ -35,9 +36,11 @@ from apps.search.features import rows_among, uuid_hash
 from apps.search.index.cache import index_open
 from apps.search.index.occasions import Nearest, Nearness, nearest
 from apps.search.index.rows import UserRows
+from apps.search.proactive.adapter import Adapter
 from apps.search.proactive.concern import encoder_concern
 from apps.search.proactive.contextual_query import ContextualQuery, contextual_query
 from apps.search.proactive.odds import (
+    ADAPTED,
     ENCODED,
     ENCODED_OCCASION,
     ENCODER,
@@ -170,7 +173,7 @@ def observe(user_id: UUID, talk: Sequence[str], scope: Scope) -> Observed | None
 class _Question:
     """A message as it is looked for: the whole and its clauses in both spaces, a row each; None where a space cannot tell.
 
-    `against` is what speaks for nothing at all, (AGAINST,); `table` has the message's words, where there is one.
+    `adapter` turns rows of `side` towards the notes that matter, once that is learnt. `against` is what speaks for nothing at all, (AGAINST,); `table` has the message's words, where there is one.
     """
 
     head: Head
@@ -178,6 +181,7 @@ class _Question:
     query: ContextualQuery
     base: Matrix | None
     side: Matrix | None
+    adapter: Adapter | None
     against: Floats
     table: WordTable | None
 
@@ -203,12 +207,16 @@ def _question(head: Head, talk: Sequence[str]) -> _Question | None:
         # The newest message last: where it leans on the talk it is not among them by itself.
         side = side_vectors(head.side, [*(text for text, _ in queries), query.newest], Use.QUERY)
     sounds = query.concern
-    encoded = None if side is None else encoder_concern(side_lesson(head.side), side[-1])
-    against = [1.0, query.lean, sounds, sounds if encoded is None else encoded]
-    beside = None if side is None else side[:-1]
+    against = [1.0, query.lean, sounds, sounds]
+    beside, adapter = None, None
+    if side is not None:
+        beside, lesson = side[:-1], side_lesson(head.side)
+        if lesson is not None:
+            adapter, against[-1] = lesson.adapter, encoder_concern(lesson.concern, side[-1])
     tables = [word_table(language) for language in languages]
     table = next((one for one in tables if one is not None and one.knows(query.content)), None)
-    return _Question(head, languages, query, base, beside, np.array(against, dtype=np.float32), table)
+    sounding = np.array(against, dtype=np.float32)
+    return _Question(head, languages, query, base, beside, adapter, sounding, table)
 
 
 def _add_likeness(evidence: Floats, rows: UserRows, question: _Question, among: Mask) -> None:
@@ -218,14 +226,19 @@ def _add_likeness(evidence: Floats, rows: UserRows, question: _Question, among: 
     few = among if question.side is None else None  # what the side space predicts needs them all
     cosines = [rows.cosines(query, few) for query in question.base] if question.base is not None else []
     near = [_of_rows(cosine, cosine[embedded], head.base) for cosine in (one[among] for one in cosines)]
-    far: list[Floats] = []
-    if question.side is not None and head.side is not None:
-        for number, query in enumerate(question.side):
+    evidence[:, MEANING] = np.clip(np.max(near, axis=0), LEAST, MOST) if near else LEAST
+    evidence[:, [ENCODED, ADAPTED]] = LEAST
+    if question.side is None or head.side is None:
+        return
+    looks: list[tuple[int, Matrix, Scale]] = [(ENCODED, question.side, head.side)]
+    if (adapter := question.adapter) is not None:
+        looks.append((ADAPTED, adapter.adapted(question.side), adapter))
+    for kind, queries, scale in looks:
+        for number, query in enumerate(queries):
             beside = rows.side_cosines(query, cosines[number] if cosines else None, among)
             if beside is not None:
-                far.append(_of_rows(beside[among], beside[among], head.side))
-    evidence[:, MEANING] = np.clip(np.max(near, axis=0), LEAST, MOST) if near else LEAST
-    evidence[:, ENCODED] = np.clip(np.max(far, axis=0), LEAST, MOST) if far else LEAST
+                standing = _of_rows(beside[among], beside[among], scale)
+                evidence[:, kind] = np.maximum(evidence[:, kind], np.minimum(standing, MOST))
 
 
 def _of_rows(cosine: Floats, chance: Floats, scale: Scale) -> Floats:
@@ -364,4 +377,4 @@ def _phrases_standing(near: Nearness | None, scale: Scale | None, found: Nearest
 def _by_occasion(parts: Floats) -> bool:
     """Whether a document was brought by an occasion more than by what it says."""
     of_occasion = max(parts[OCCASION], parts[ENCODED_OCCASION]) + parts[OCCASION_WORDS]
-    return bool(of_occasion > max(parts[MEANING], parts[ENCODED]) + parts[WORDS])
+    return bool(of_occasion > max(parts[MEANING], parts[ENCODED], parts[ADAPTED]) + parts[WORDS])

@@ -1,0 +1,92 @@
+"""What an encoder's vectors are taught of which notes matter to which messages."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from apps.accounts.models import User
+from apps.search import filling, spaces
+from apps.search.documents import Scope
+from apps.search.embedders.base import unit_rows
+from apps.search.filling import side_fill, sweep_vectors
+from apps.search.models import EmbeddingSpace
+from apps.search.proactive import adapter, concern
+from apps.search.proactive.adapter import adapter_of, example_notes
+from apps.search.proactive.encoder_lesson import EncoderLesson, packed_size
+from apps.search.proactive.recall import recall
+from apps.search.spaces import Role
+from benchmarks._people import ASKED, TUNED, people
+from tests.search.conftest import save
+from tests.search.test_encoder import needs_weights
+from tests.waiting import PATIENCE
+
+
+def test_an_adapter_learns_the_way_from_messages_to_their_notes() -> None:
+    random = np.random.default_rng(1)
+    turn, _ = np.linalg.qr(random.normal(size=(16, 16)))
+    notes = unit_rows(random.normal(size=(400, 16)).astype(np.float32))
+    noted = np.repeat(np.arange(400), 3)
+    messages = unit_rows((notes @ turn)[noted] + random.normal(size=(1200, 16), scale=0.05))
+    learnt = adapter_of(notes[:300], messages[:900], noted[:900].tolist())
+    found = learnt.adapted(messages[900:]) @ notes.T
+    assert (found.argmax(axis=1) == noted[900:]).mean() > 0.9
+    assert (messages[900:] @ notes.T).argmax(axis=1).tolist() != noted[900:].tolist()
+    assert abs(learnt.noise) < 0.05 < learnt.match
+
+
+def test_what_is_taught_is_kept_and_of_no_other_dimension() -> None:
+    random = np.random.default_rng(2)
+    vectors = unit_rows(random.normal(size=(20, 8)).astype(np.float32))
+    lesson = EncoderLesson(vectors[0][:8].repeat(2)[:9], adapter_of(vectors, vectors, list(range(20))))
+    packed = lesson.packed()
+    assert len(packed) == packed_size(8)
+    read = EncoderLesson.unpacked(packed, 8)
+    assert read is not None
+    assert np.array_equal(read.concern, lesson.concern)
+    assert np.array_equal(read.adapter.matrix, lesson.adapter.matrix)
+    assert read.adapter.match == pytest.approx(lesson.adapter.match)
+    assert EncoderLesson.unpacked(packed, 9) is None
+    assert EncoderLesson.unpacked(lesson.concern.tobytes(), 8) is None  # as a version before kept it
+
+
+def test_the_examples_are_of_nobody_who_is_asked() -> None:
+    examples = example_notes()
+    assert len(examples.notes) > 1000
+    assert len(set(examples.notes)) == len(examples.notes)
+    each = np.bincount(examples.noted, minlength=len(examples.notes))
+    assert each.min() >= 3
+    taught = {text.casefold() for text in (*examples.notes, *examples.messages)}
+    for person in (person for name in (*TUNED, *ASKED) for person in people(name)):
+        assert taught.isdisjoint(note.text.casefold() for note in person.notes)
+        assert taught.isdisjoint(
+            said.talk[-1].casefold() for said in person.messages if len(said.talk[-1]) > 12
+        )
+
+
+@needs_weights
+def test_a_note_comes_up_where_it_matters_to_a_message_that_says_nothing_like_it(
+    alice: User, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where a version before has taught the encoder less: the worker makes up for it."""
+    monkeypatch.setattr(spaces, "ANSWER_SECONDS", PATIENCE)
+    monkeypatch.setattr(concern, "ENCODER_EXAMPLES", 200)
+    monkeypatch.setattr(adapter, "MOST_NOTES", 300)
+    settings.IZZY_EMBEDDER = "minilm"
+    save(
+        alice,
+        "Prawns and crab make her throat swell.",
+        "The car is in the garage.",
+        "Ada plays the cello.",
+    )
+    side_fill("minilm")
+    older = np.zeros(385, dtype="<f4").tobytes()
+    EmbeddingSpace.objects.filter(role=Role.SIDE).update(concern=older)
+    spaces.forget_queries()
+    talk = ["order paella for two"]
+    assert recall(alice.pk, talk, top_k=5, scope=Scope())[0].parts["adapted"] == 0
+    sweep_vectors()
+    assert filling.has_learnt(EmbeddingSpace.objects.get(role=Role.SIDE))
+    best = recall(alice.pk, talk, top_k=5, scope=Scope())[0]
+    assert best.text.startswith("Prawns")
+    assert best.parts["adapted"] > 0
