@@ -306,10 +306,10 @@ def _capabilities() -> list[Subject]:
 
 def _chat() -> list[Subject]:
     from apps.chat.conversations.markdown import LiveRenderer, blocks
-    from apps.chat.conversations.markings import unmarked
     from apps.chat.prompt import context_block
     from apps.chat.summary.selectors import _TAG, _first
     from apps.chat.titles import clean_title, heuristic_title
+    from apps.core.unmarked import unmarked
     marks = ('*', '**a ', '*a ', '_a', '[', '](', '![', '[a](', '[a]: ', '<', '<a', '`', '`a', '``a`', '> ', '>', '- ', '1. ', '# ', '|', '|-|\n', '\\', '&', '&#', '~~', '~~a ', 'http://a.b ', 'a.b ', 'a@', '//', 'www.', 'a://', '\n', '  \n', '\t', '```\n', '```a\n', '    a\n', '[[', ']]', '<!--', '(', 'a\n> ', '- - ', '* * ', '\n\n', '|a', '[x][', '***a', '_*')
 
     def live(text: str) -> None:
@@ -329,7 +329,7 @@ def _chat() -> list[Subject]:
         *map(highlighted, languages),
         Subject('title from words', heuristic_title, 100000, ('https://', 'http', 'hi ', 'hi, ', '. ', '*', 'a.')),
         Subject('title from a model', clean_title, 20000, ('https://', '\n', '*')),
-        Subject('log: Markdown taken out', unmarked, 100000, ('*', '**', '*a', '**a', '`', '|', '-', ' ', '|-', '---', '# ', '```', '*a*', 'a*', ' |', ': ', '\n|', '\n ')),
+        Subject('Markdown taken out', unmarked, 100000, ('_', '_a', ' _a', '- ', '* [ ] ', '- [', '[a](', '![', '===', '*', '**', '*a', '**a', '`', '|', '-', ' ', '|-', '---', '# ', '```', '*a*', 'a*', ' |', ': ', '\n|', '\n ')),
         Subject('summary: first sentence', lambda text: _first(text, 200), 100000, ('. ', '*', '.”')),
         Subject('summary: marks taken out', lambda text: _TAG.sub('', text), 100000, ('<', '</', '< ', '<message', '<message ', '<tool')),
         Subject('context: marks taken out', lambda text: context_block(now=NOW, time_zone='UTC', memories=text), 100000, ('</', '</ ', '</context', '</context ', '<')),

@@ -16,6 +16,7 @@ from apps.chat.models import Conversation
 from apps.core.addressing import addressed
 from apps.core.db.saying import says
 from apps.core.text import truncated
+from apps.core.unmarked import unmarked
 from apps.memory.models import Memory, MemoryFile, Status
 from apps.memory.notes.selectors import memories_by_id
 from apps.search.documents import Hit, Scope, Source
@@ -160,7 +161,7 @@ def _notes(user_id: UUID, words: str, hits: list[Hit]) -> Iterator[Entry]:
         found = [note for note in newest[:RECENT_NOTES] if asked in note.content.casefold()]
     for note in found[:EACH]:
         url = reverse("memory:note", args=[note.pk])
-        yield Entry(_short(addressed(note.content)), url, icon="memory")
+        yield Entry(_short(addressed(unmarked(note.content))), url, icon="memory")
 
 
 def _files(user_id: UUID, words: str, hits: list[Hit]) -> Iterator[Entry]:
@@ -189,4 +190,4 @@ def _named_first(rows: QuerySet[Row], named: QuerySet[Row], hits: list[Hit]) -> 
 
 
 def _short(text: str) -> str:
-    return truncated(" ".join(text.split()), NOTE_CHARS)
+    return truncated(" ".join(unmarked(text).split()), NOTE_CHARS)

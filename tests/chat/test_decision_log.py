@@ -13,7 +13,6 @@ from apps.agent.offline.dialogue import Done
 from apps.agent.tools.results import UNTRUSTED
 from apps.chat.audit_log.selectors import decision_log
 from apps.chat.audit_log.words import recoveries
-from apps.chat.conversations.markings import unmarked
 from apps.chat.models import Conversation, Turn, TurnStatus
 from apps.chat.turns.scheduler import scheduler
 from apps.core.db.pool import in_db
@@ -341,13 +340,3 @@ async def test_what_an_untrusted_file_holds_is_counted_without_the_mark(
         await say(page, place, "What is in it?")
     log = await in_db(lambda: decision_log(Conversation.objects.for_user(alice).get(pk=place)))
     assert [step["outcome"] for step in log["turns"][0]["steps"]] == ["1 item found", "2 lines read"]
-
-
-def test_answers_are_read_without_the_signs_of_markdown() -> None:
-    assert unmarked("## Plan\n**dice_roller** is ready: say *roll 3d6* or `x`.") == (
-        "Plan\ndice_roller is ready: say roll 3d6 or x."
-    )
-    assert unmarked("See [the manual](https://example.org/m) and [this]") == "See the manual and [this]"
-    table = "| Day | Morning |\n|---|:-:|\n| Friday | **Alfama** |\n\n```python\nx = a | b\n```"
-    assert unmarked(table) == "Day, Morning\nFriday, Alfama\n\nx = a | b\n"
-    assert unmarked("2 * 3 * 4 and a*b*c, snake_case_name") == "2 * 3 * 4 and a*b*c, snake_case_name"

@@ -45,6 +45,11 @@ def test_it_finds_something_of_every_kind(alice: User) -> None:
     assert groups[1].entries[0].url == f"/memory/{note.pk}/"
 
 
+def test_what_it_finds_is_shown_without_the_signs_of_markdown(alice: User) -> None:
+    memory_create(user_id=alice.pk, content="# Honey\n\n**Ada** sells it:\n\n- in `jars`")
+    assert found(alice, "honey")["Memories"] == ["Honey Ada sells it: • in jars"]
+
+
 def test_titles_and_names_are_found_in_whatever_case(alice: User) -> None:
     Conversation.objects.create(user=alice, title="Übersicht der Bienen")
     file_write(user_id=alice.pk, path="/memories/Übersicht.md", text="x")

@@ -60,6 +60,14 @@ def test_a_pipe_gets_a_line_a_row_with_whole_texts_and_no_colours(izzy: Izzy, no
         assert words in izzy.run(*command).ok().text
 
 
+def test_markdown_is_shown_without_its_signs(izzy: Izzy) -> None:
+    text = "# Oats\n\n- **rolled**, 80 g"
+    note = izzy.run("save", text, "-t", "oats").ok().text.split()[1].rstrip(".")
+    for command in (["list", "-t", "oats"], ["search", "oats", "-t", "oats"]):
+        assert "Oats • rolled, 80 g" in izzy.run(*command).ok().text
+    assert text in izzy.run("show", note).ok().text
+
+
 def test_what_others_wrote_cannot_steer_the_terminal(izzy: Izzy) -> None:
     note = (
         izzy.run("save", given="Sly \x1b]0;title\x07 \x9b31m\u202e note")

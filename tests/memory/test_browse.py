@@ -37,6 +37,15 @@ def made_at(note: Memory, day: str) -> Memory:
     return note
 
 
+@pytest.mark.parametrize("query", ["", "?q=honey"])
+def test_cards_show_markdown_without_its_signs(
+    alice: User, note: MakeNote, browser: Client, query: str
+) -> None:
+    note(alice, "# Honey\n\n**Ada** sells [it](https://example.org/honey):\n\n- in *jars*")
+    page = shown(browser, query)
+    assert "Honey<br><br>Ada sells it:<br><br>• in jars" in page
+
+
 def test_a_search_shows_its_best_and_leads_on(alice: User, browser: Client) -> None:
     drafts = [{"content": f"Walnut tree number {number} stands by the river."} for number in range(25)]
     memory_bulk_create(user_id=alice.pk, drafts=drafts)

@@ -8,10 +8,10 @@ import pytest
 
 from apps.agent.offline.notes import MAX_CHOICES, _clauses, corrected
 from apps.agent.tools.results import quoted
-from apps.chat.conversations.markings import unmarked
 from apps.chat.summary.selectors import _TAG
 from apps.core import text as core_text
 from apps.core.quotes import MAX_CHARS, own_words, split_quotes
+from apps.core.unmarked import unmarked
 from apps.memory.prompts import json_in
 from benchmarks.hostile import ORDINARY, Subject, subjects
 

@@ -1,5 +1,4 @@
-"""Markdown beyond the standard that answers have: lists of tasks, and footnotes without addresses of their own. And Markdown
-as plain text."""
+"""Markdown beyond the standard that answers have: lists of tasks, and footnotes without addresses of their own."""
 
 import re
 from typing import TYPE_CHECKING, Any
@@ -95,21 +94,3 @@ def _notes_left_out(state: "StateCore") -> None:
         elif not within:
             kept.append(token)
     state.tokens = kept
-
-
-def unmarked(text: str) -> str:
-    """Markdown as it is read: without the signs for bold, italics, code, headings and tables, and links by their words."""
-    text = re.sub(r"^[ :|-]*-{3,}[ :|-]*\n?|^ *```.*\n?", "", text, flags=re.MULTILINE)
-    text = re.sub(
-        r"^ *\|(.*)\| *$",
-        lambda row: ", ".join(cell.strip() for cell in row[1].split("|") if cell.strip()),
-        text,
-        flags=re.MULTILINE,
-    )
-    plain = re.sub(
-        r"\*\*(.+?)\*\*|(?<![\w*])\*(?=\S)([^*\n]+?)(?<=\S)\*(?![\w*])|`([^`\n]+)`",
-        lambda mark: mark[mark.lastindex or 0],
-        text,
-    )
-    plain = re.sub(r"\[([^\[\]\n]{1,300})\]\((?:https?:|mailto:)[^()\s]{1,2000}\)", r"\1", plain)
-    return re.sub(r"^#{1,6} +", "", plain, flags=re.MULTILINE)

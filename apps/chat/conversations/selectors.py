@@ -10,12 +10,12 @@ from django.utils import timezone
 
 from apps.agent.models import ToolCall
 from apps.agent.selectors import ConversationTaint
-from apps.chat.conversations.markings import unmarked
 from apps.chat.models import Conversation, Message, MessageKind, Role, Turn
 from apps.core.db.prepared import prepared
 from apps.core.db.saying import says
 from apps.core.errors import NotFound
 from apps.core.ids import parse_id
+from apps.core.unmarked import unmarked
 from apps.search.documents import Scope, Source
 from apps.search.selectors import passages_saying, search
 

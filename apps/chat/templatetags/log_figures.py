@@ -2,7 +2,7 @@
 
 from django import template
 
-from apps.chat.conversations.markings import unmarked
+from apps.core.unmarked import unmarked
 
 register = template.Library()
 register.filter(unmarked)

@@ -21,6 +21,7 @@ from apps.core.addressing import addressed
 from apps.core.errors import REFUSALS, IzzyError
 from apps.core.ids import parse_id
 from apps.core.text import truncated
+from apps.core.unmarked import unmarked
 from apps.memory.models import Kind, Memory, MemoryEdge, Relation, Status
 from apps.memory.notes.joining import edge_create, edge_delete
 from apps.memory.notes.linked import MAX_NOTES, SHOWN, STEP, best_linked
@@ -207,7 +208,7 @@ def around(user_id: UUID, chosen: Memory) -> dict[str, Any]:
 def _listed(found: Graph) -> list[tuple[Memory, str, SafeString]]:
     """The picture in words: each note with its text, and what it is linked to as rows of a list."""
     near: dict[int, list[tuple[str, str]]] = defaultdict(list)
-    texts = [truncated(addressed(note.content), LISTED_CHARS) for note in found.notes]
+    texts = [truncated(addressed(unmarked(note.content)), LISTED_CHARS) for note in found.notes]
     shorts = [truncated(" ".join(text.split()), SHORT_CHARS) for text in texts]
     for link in found.links:
         near[link.source].append((link.words.forth, shorts[link.target]))

@@ -8,6 +8,7 @@ from django.utils import timezone
 from apps.core.addressing import addressed
 from apps.core.templatetags.dates import formatted
 from apps.core.text import revealed, truncated
+from apps.core.unmarked import unmarked
 from apps.memory.models import Origin, Status
 
 CAME = {
@@ -31,6 +32,7 @@ BY = {
 register = template.Library()
 register.filter("addressed", addressed)
 register.filter("revealed", revealed)
+register.filter(unmarked)
 
 
 LONG_CHARS = 500
@@ -48,13 +50,18 @@ SIGNALS = {
 
 @register.filter
 def clamped(text: str) -> str:
-    """As much of a text as a list shows: LONG_LINES lines, LONG_CHARS characters."""
-    return truncated("\n".join(_beginning(text)), LONG_CHARS) if is_long(text) else text
+    """As much of a text as a list shows, without the signs of Markdown: LONG_LINES lines, LONG_CHARS characters."""
+    plain = unmarked(text)
+    return truncated("\n".join(_beginning(plain)), LONG_CHARS) if _is_long(plain) else plain
 
 
 @register.filter
 def is_long(text: str) -> bool:
     """Whether a list shows but the beginning of a text."""
+    return _is_long(unmarked(text))
+
+
+def _is_long(text: str) -> bool:
     return len(text) > LONG_CHARS or text.count("\n") >= LONG_LINES
 
 

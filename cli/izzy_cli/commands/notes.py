@@ -30,13 +30,14 @@ from izzy_cli.output import (
     show_rows,
     styled,
 )
+from izzy_cli.unmarked import unmarked
 
 STATUSES = ("active", "pending", "archived", "superseded", "deleted")
 ORIGINS = ("user", "assistant", "extraction", "import", "api", "mcp", "file")
 ORDERS = ("created_at", "updated_at", "importance", "priority", "last_accessed", "access_count")
 
 NOTES = [
-    Column("Note", lambda row: row["content"], under=lambda row: row["id"], most=300),
+    Column("Note", lambda row: unmarked(row["content"]), under=lambda row: row["id"], most=300),
     Column("Kind", lambda row: row["kind"], narrow=True),
     Column("Status", lambda row: row["status"], narrow=True),
     Column("Since", lambda row: day(row["created_at"]), narrow=True),

@@ -7,6 +7,7 @@ import click
 from izzy_cli.client import connect
 from izzy_cli.options import SOURCES, Command, given, json_option, text_of
 from izzy_cli.output import Column, day, plain, say, say_json, show_rows
+from izzy_cli.unmarked import unmarked
 
 
 def limits(function: Command) -> Command:
@@ -40,7 +41,7 @@ def search(query: tuple[str, ...], as_json: bool, **options: Any) -> None:
         return
     columns = [
         Column("Score", lambda hit: f"{hit['score']:.2f}", narrow=True),
-        Column("Found", lambda hit: hit["text"], under=lambda hit: hit["id"], most=300),
+        Column("Found", lambda hit: unmarked(hit["text"]), under=lambda hit: hit["id"], most=300),
         Column("In", _place, narrow=True),
         Column("When", lambda hit: day(hit["created_at"]), narrow=True),
     ]
