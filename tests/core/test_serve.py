@@ -179,9 +179,11 @@ def test_a_worker_alone_beats_without_a_queue_beside_its_rows_and_ends_in_order_
     assert manage("migrate").wait(PATIENCE) == 0
     worker = manage("worker")
     try:
-        eventually(lambda: "worker" in read("SELECT key FROM core_instancestate"))
+        beats = "SELECT key FROM core_instancestate WHERE key LIKE 'worker%'"
+        eventually(lambda: read(beats))
         assert not {name for name in read("SELECT name FROM sqlite_master") if "task" in name}
         worker.terminate()
         assert worker.wait(PATIENCE) == 0
+        assert not read(beats)
     finally:
         worker.kill()

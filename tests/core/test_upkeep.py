@@ -69,6 +69,19 @@ def test_the_heartbeat_tells_a_living_worker_from_a_dead_one() -> None:
     assert "manage.py" in result.hint
 
 
+def test_a_worker_that_ended_in_order_leaves_the_word_to_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    beat()
+    monkeypatch.setattr(worker, "PROCESS", "another")
+    beat()
+    worker._beat_ends()
+    assert check_worker().ok
+    monkeypatch.undo()
+    worker._beat_ends()
+    assert "is not running" in check_worker().message
+
+
 def test_a_check_that_crashes_is_a_finding() -> None:
     def crash() -> CheckResult:
         raise RuntimeError("secret detail")

@@ -10,17 +10,18 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from types import FrameType
 from typing import Protocol
 
 from django.conf import settings
-from django.db import close_old_connections, connections
+from django.db import DatabaseError, close_old_connections, connections
 from django.utils import timezone
 
 from apps.core.db.troubles import log_failure
 from apps.core.health import CheckResult
+from apps.core.jobs.leases import PROCESS
 from apps.core.jobs.parent_watch import beat_for_ever
 from apps.core.log_ids import log_activity, log_ids
 from apps.core.metrics.base import counter, histogram
@@ -28,7 +29,7 @@ from apps.core.metrics.processes import metrics_open
 from apps.core.models import InstanceState
 from apps.core.traces import traces_close, traces_open
 
-HEARTBEAT = "worker"
+HEARTBEAT = "worker"  # begins the key of each worker's row
 HEARTBEAT_EVERY = timedelta(seconds=10)
 HEARTBEAT_MISSED = timedelta(seconds=60)
 TICK_SECONDS = 0.5
@@ -124,6 +125,7 @@ def run_worker(*services: BackgroundService) -> None:
     finally:
         for service in reversed(beside):
             service.stop()
+        _beat_ends()
         traces_close()
 
 
@@ -137,15 +139,38 @@ def beat() -> None:
     """Sweep: say that the worker lives, also to those who look at IZZY_HEARTBEAT_FILE."""
     if settings.IZZY_HEARTBEAT_FILE:
         Path(settings.IZZY_HEARTBEAT_FILE).touch()
-    InstanceState.objects.update_or_create(key=HEARTBEAT, defaults={"value": {"pid": os.getpid()}})
+    _, first = InstanceState.objects.update_or_create(
+        key=_own_key(), defaults={"value": {"pid": os.getpid()}}
+    )
+    if first:  # those of workers that ended without a word
+        beats = InstanceState.objects.filter(key__startswith=HEARTBEAT)
+        beats.filter(updated_at__lt=timezone.now() - HEARTBEAT_MISSED).delete()
+
+
+def _beat_ends() -> None:
+    """Says that this worker has ended, to be known before its last beat is old."""
+    try:
+        InstanceState.objects.filter(key=_own_key()).delete()
+    except DatabaseError as error:
+        log_failure(error, "the worker ends without saying so")
+
+
+def _own_key() -> str:
+    return f"{HEARTBEAT}:{PROCESS}"
+
+
+def last_beat() -> datetime | None:
+    """When a worker that has not ended in order was last seen."""
+    beats = InstanceState.objects.filter(key__startswith=HEARTBEAT)
+    return beats.order_by("-updated_at").values_list("updated_at", flat=True).first()
 
 
 def check_worker() -> CheckResult:
-    """Health check: the worker has beaten within the last minute."""
-    beaten = InstanceState.objects.filter(key=HEARTBEAT).values_list("updated_at", flat=True).first()
+    """Health check: a worker has beaten within the last minute, and has not ended since."""
+    beaten = last_beat()
     hint = "Start Izzy with `manage.py serve`, or a worker alone with `manage.py worker`."
     if beaten is None:
-        return CheckResult(False, "The background worker has never run.", hint)
+        return CheckResult(False, "The background worker is not running.", hint)
     if timezone.now() - beaten > HEARTBEAT_MISSED:
         return CheckResult(
             False, f"The background worker was last seen at {beaten:%Y-%m-%d %H:%M} UTC.", hint

@@ -12,8 +12,7 @@ from django.utils import timezone
 from apps.core.db.copying import CopyFailed, database_copied
 from apps.core.db.pool import database_file
 from apps.core.jobs.running import Running, data_directory_alone
-from apps.core.jobs.worker import HEARTBEAT, HEARTBEAT_MISSED
-from apps.core.models import InstanceState
+from apps.core.jobs.worker import HEARTBEAT_MISSED, last_beat
 from izzysite.env import database_settings
 
 
@@ -48,7 +47,7 @@ class Command(BaseCommand):
         )
 
     def _refuse_while_running(self) -> None:
-        beat = InstanceState.objects.filter(key=HEARTBEAT).values_list("updated_at", flat=True).first()
+        beat = last_beat()
         if beat and timezone.now() - beat < min(HEARTBEAT_MISSED, timedelta(seconds=30)):
             raise CommandError(
                 "Izzy's worker ran half a minute ago. Stop Izzy, wait for a moment, and try again."
