@@ -38,6 +38,7 @@ PERHAPS_RUN = {
     "superseded": "The turn ended while this was running.",
 }
 CHECK_FIRST = "It was not run again and may have taken effect: check before you repeat it."
+TOO_LATE = "This was decided already: what you chose just now does not count."
 DECLINED = (
     "The user declined this call; it was not run. Do not try it again: ask what they want instead."
 )
@@ -168,8 +169,7 @@ def _respond(user_id: UUID, tool_call_id: object, waits_for: str, **values: str)
     if row is None:
         raise NotFound
     if not changed:
-        late = "This was decided already: what you chose just now does not count."
-        said = late if row.decision else "Nothing waits for this any more."
+        said = TOO_LATE if row.decision else "Nothing waits for this any more."
         raise Conflict(said, code="not_waiting")
     return row
 

@@ -40,5 +40,5 @@ def decide(request: SignedInRequest, call_id: str) -> HttpResponse:
     except NotFound as error:
         raise Http404 from error
     except Conflict as error:  # another page was quicker
-        messages.error(request, f"{error.message} What you chose just now does not count.")
+        messages.error(request, error.message)
     return redirect("gateway:calls")

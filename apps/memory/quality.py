@@ -43,8 +43,15 @@ class Duplicate:
     similarity: float
 
 
-def memory_quality(user_id: UUID) -> dict[str, Any]:
-    """The figures, JSON-ready; shares are of 1, None where nothing was counted.
+Pairs = list[tuple[UUID, UUID, float]]
+"""Ids of two notes, and how alike they are."""
+
+
+def memory_quality(
+    user_id: UUID, *, capture: dict[str, Any] | None = None, pairs: Pairs | None = None
+) -> dict[str, Any]:
+    """The figures, JSON-ready; shares are of 1, None where nothing was counted. `capture` (`capture_figures`) and `pairs`
+    (`duplicate_ids`) are looked up where the caller has them not.
 
     `duplicates` are pairs of active notes. Of active notes older than a week, `never_retrieved` are those that neither a search nor
     the chat has found, `never_used` those that were never brought up nor opened. `gated_out` is the share of read passages in which the gate found nothing worth keeping.
@@ -68,10 +75,11 @@ def memory_quality(user_id: UUID) -> dict[str, Any]:
         },
         occasions_waiting=Count("pk", filter=Q(occasions_wait=OccasionsWait.MODEL)),
     )
-    capture = capture_figures(user_id)
+    capture = capture_figures(user_id) if capture is None else capture
+    pairs = duplicate_ids(user_id) if pairs is None else pairs
     judged, passed = capture["gated"], capture["passed"]
     return {
-        "duplicates": len(duplicate_ids(user_id)),
+        "duplicates": len(pairs),
         "contradictions_open": open_contradictions(user_id).count(),
         "untrusted_share": _share(counts["untrusted"], counts.pop("total")),
         **counts,
@@ -114,7 +122,7 @@ def without_occasions(user_id: UUID) -> QuerySet[Memory]:
     return active(user_id).filter(occasions=[]).order_by("created_at")
 
 
-def duplicate_ids(user_id: UUID) -> list[tuple[UUID, UUID, float]]:
+def duplicate_ids(user_id: UUID) -> Pairs:
     """Pairs of active notes that say the same, the most alike first: calibrated similarity of 0.85 and more, and no
     difference in numbers, names or between yes and no."""
     keys = set(active(user_id).values_list("pk", flat=True))

@@ -8,6 +8,7 @@ import httpx
 import pytest
 from mcp.types import ElicitResult
 
+from apps.agent.services import TOO_LATE
 from tests.gateway.mcp_site import MODES, Site, text_of
 
 pytestmark = pytest.mark.long
@@ -200,4 +201,4 @@ async def test_whose_yes_or_no_came_too_late_is_told(
         assert (await client.call_tool(sender, {"text": "a"})).is_error
     opened = await asyncio.to_thread(lambda: page.get("/calls/").text)
     assert "decided" not in decide(page, "no", opened)
-    assert "This was decided already" in decide(page, "once", opened)
+    assert TOO_LATE in decide(page, "once", opened)

@@ -5,13 +5,17 @@ from collections.abc import Callable
 from datetime import timedelta
 from io import StringIO
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from apps.accounts.models import User
+from apps.memory import quality
 from apps.memory.files.services import file_write
 from apps.memory.models import CaptureWindow, Memory
 from apps.memory.notes.changes import memory_archive, memory_delete, memory_update
@@ -98,6 +102,20 @@ def test_the_share_that_the_gate_passes_over(alice: User, note: MakeNote) -> Non
         )
     figures = memory_quality(alice.pk)
     assert (figures["gated_out"], figures["injected_again"]) == (0.75, 5)
+
+
+def test_nothing_is_looked_up_twice(
+    alice: User, note: MakeNote, api: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for text in TWICE:
+        note(alice, text)
+    with CaptureQueriesContext(connection) as asked:
+        assert api(alice).get("/api/v1/stats/").json()["capture"]["windows"] == 0
+    assert sum('FROM "memory_capturewindow"' in each["sql"] for each in asked) == 1
+    looked = Mock(wraps=quality.alike_pairs)
+    monkeypatch.setattr(quality, "alike_pairs", looked)
+    figures, _, _ = counted(alice.pk)
+    assert figures.quality["duplicates"] == len(figures.pairs) == looked.call_count == 1
 
 
 def test_over_rest_and_on_the_command_line(

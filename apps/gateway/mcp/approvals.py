@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
 from apps.accounts.models import APIToken
-from apps.agent.services import grant_add
+from apps.agent.services import TOO_LATE, grant_add
 from apps.agent.tools.base import tool_title
 from apps.capabilities.runs.execution import reach_holds
 from apps.core.db.writing import users_of
@@ -102,7 +102,7 @@ def call_decide(*, user_id: UUID, call_id: object, decision: str) -> WaitingCall
     if call is None:
         raise NotFound("This call does not wait any more.")
     if call.decision:
-        raise Conflict("This was decided already.", code="not_waiting")
+        raise Conflict(TOO_LATE, code="not_waiting")
     if decision == ALWAYS and call.reach:
         if reach_holds(user_id, call.reach):  # else the call made again asks anew
             grant_add(user_id=user_id, reach=call.reach, program=call.program)

@@ -13,9 +13,11 @@ from apps.core.errors import NotFound
 from apps.core.http.rest import operation
 from apps.core.http.shapes import Beside
 from apps.core.registries import owners, stats_providers
+from apps.memory.capture.selectors import capture_figures
 from apps.memory.models import Memory
 from apps.memory.notes.fields import clean_tag
 from apps.memory.notes.selectors import has_tag
+from apps.memory.quality import memory_quality
 from apps.memory.recall.searching import context_for, untrusted_among
 from apps.search.causes import explained
 from apps.search.documents import Hit, Scope, Source
@@ -68,7 +70,10 @@ class StatsView(NotesView):
     @operation("stats", described={"responses": {200: OpenApiTypes.OBJECT}})
     def get(self, request: Request) -> Response:
         """Figures about what Izzy keeps for you, by part (`memory`, `search`, …)."""
-        return Response({name: figures(self.user_id) for name, figures in stats_providers.items()})
+        capture = capture_figures(self.user_id)  # which quality is counted from, too
+        known = {"capture": capture, "memory_quality": memory_quality(self.user_id, capture=capture)}
+        parts = stats_providers.items()
+        return Response({name: known.get(name) or figures(self.user_id) for name, figures in parts})
 
 
 def _marked(hits: Iterable[Hit], untrusted: Collection[UUID]) -> list[Beside]:

@@ -85,10 +85,9 @@ def counted(user_id: UUID, now: datetime | None = None) -> tuple[Counted, Words,
     figures.kinds, figures.sources, figures.terms = map(commonest, (kinds, sources, terms))
     figures.months, figures.days = dict(sorted(months.items())), dict(sorted(days.items()))
     figures.cost = _cost(user_id, first, zone)
-    figures.quality = memory_quality(user_id)
-    if figures.quality["duplicates"]:
-        pairs = duplicate_ids(user_id)[:PAIRS_KEPT]
-        figures.pairs = [(str(one), str(two), similarity) for one, two, similarity in pairs]
+    pairs = duplicate_ids(user_id)
+    figures.quality = memory_quality(user_id, pairs=pairs)
+    figures.pairs = [(str(one), str(two), similarity) for one, two, similarity in pairs[:PAIRS_KEPT]]
     figures.most_used = [str(note.pk) for note in most_used(user_id).only("pk")]
     if figures.quality["never_used"]:
         figures.never_used = [str(note.pk) for note in never_used(user_id).only("pk")[:OLDEST_UNUSED]]
