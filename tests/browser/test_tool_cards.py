@@ -155,6 +155,25 @@ def test_a_quiet_line_stands_where_the_summary_ends(stage: Stage) -> None:  # no
     expect(line).to_contain_text("made without a model")
 
 
+def test_a_wide_screen_names_the_open_conversation_and_leads_on_to_its_page(
+    server: Server, owner: StorageState, open_page: Callable[..., Page]
+) -> None:
+    page = open_page(server.url, state=owner)
+    chat, scroll = Chat(page), page.locator("#chat-scroll")
+    expect(page.locator("#chat-title")).to_be_visible()
+    top = scroll.bounding_box()
+    chat.say("remember that I like quinces")
+    now = scroll.bounding_box()
+    assert top is not None
+    assert now is not None
+    assert now["y"] == top["y"]  # nothing jumps
+    expect(page.locator("#chat-title")).not_to_have_text("New conversation")
+    expect(page.locator("#chat-log")).to_be_visible()
+    title = page.locator("#chat-title").inner_text()
+    page.locator(".topbar").get_by_role("link", name="About").click()
+    expect(page.get_by_role("heading", name=title)).to_be_visible()
+
+
 def test_the_log_is_reached_from_the_conversation_and_read_on_a_phone(
     server: Server, owner: StorageState, open_page: Callable[..., Page]
 ) -> None:
