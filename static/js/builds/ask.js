@@ -3,10 +3,12 @@ import { h, icon } from "../core/dom.js";
 
 const KINDS = { network: networkAsk, secrets: secretsAsk };
 
-/** respond({id, text} or {id, decision}) → promise; it rejects where the server refused. → {element, update({missing, late})}:
- * secrets that are not stored, and whether the builder has gone on without an answer. */
-export function askOf(question, respond) {
-  return (KINDS[question.payload.kind] ?? questionAsk)(question, respond);
+/** respond({id, text} or {id, decision}) → promise; it rejects where the server refused. dismiss(): the reader has done with a
+ * question that was kept. → {element, update({missing, late}), keep(answer)}: secrets that are not stored, and whether the builder
+ * has gone on without an answer; keep, of a question that waits no more, says whether it stays since it holds words that were
+ * never sent. `answer` is the answer that came, if one did. */
+export function askOf(question, respond, dismiss) {
+  return { keep: () => false, ...(KINDS[question.payload.kind] ?? questionAsk)(question, respond, dismiss) };
 }
 
 /** What a version may reach and read, as a list; a secret that is not stored yet leads to where it is entered. */
@@ -68,7 +70,7 @@ function secretsAsk(question, respond) {
   return { element, update };
 }
 
-function questionAsk(question, respond) {
+function questionAsk(question, respond, dismiss) {
   const wait = waiting(question);
   const id = `build-answer-${question.id}`;
   const field = h("textarea", { class: "input", id, rows: "2", placeholder: "Your answer", required: true });
@@ -76,7 +78,7 @@ function questionAsk(question, respond) {
   const form = h("form", {}, field, h("div", { class: "ask-actions" }, send, wait.element));
   const submit = () => {
     const text = field.value.trim();
-    if (text) busyWhile([field, send], respond({ id: question.id, text }));
+    if (text && !field.readOnly) busyWhile([field, send], respond({ id: question.id, text }));
   };
   form.addEventListener("submit", (event) => {
     event.preventDefault();
@@ -88,7 +90,18 @@ function questionAsk(question, respond) {
     submit();
   });
   const label = h("label", { class: "ask-question", for: id }, icon("question"), h("span", {}, question.payload.text));
-  return { element: h("section", { class: "ask", "aria-label": "The builder asks a question" }, label, form), update: wait.update };
+  const element = h("section", { class: "ask", "aria-label": "The builder asks a question" }, label, form);
+  const keep = (answer) => {
+    const text = field.value.trim();
+    if (!text || text === answer?.payload.text) return false;
+    if (field.readOnly) return true;
+    field.readOnly = true;
+    const done = h("button", { type: "button", class: "btn btn-small", onclick: dismiss }, "Put away");
+    const how = answer ? `Answered elsewhere meanwhile: “${answer.payload.text}”.` : "The build has ended meanwhile.";
+    send.parentElement.replaceChildren(h("p", { class: "grow break small", role: "status" }, `${how} What you had typed was not sent.`), done);
+    return true;
+  };
+  return { element, update: wait.update, keep };
 }
 
 /** How long it waits, and that an answer is of use even later. */

@@ -5,7 +5,7 @@ import { h, icon } from "../core/dom.js";
 import { uuid } from "../core/ids.js";
 import { toast, toastError } from "../core/toasts.js";
 import { askOf, permissionList } from "./ask.js";
-import { isLate, isOpen, linesOf, mayChange, nowText, openQuestions, stateOf, titleOf, permissionNote } from "./words.js";
+import { answerTo, isLate, isOpen, linesOf, mayChange, nowText, openQuestions, stateOf, titleOf, permissionNote } from "./words.js";
 
 const FALLBACK_SECONDS = 5;
 
@@ -150,23 +150,32 @@ export class BuildCard {
     this.spoken = words;
   }
 
-  /** A question that is still open keeps its element, and with it what is being typed. */
+  /** A question that is still open keeps its element, and with it what is being typed; so does one that was answered elsewhere
+   * while something was typed here. */
   #drawAsks(questions, messages) {
     const wanted = new Set(questions.map((question) => question.id));
     for (const [id, ask] of this.#asks) {
-      if (wanted.has(id)) continue;
-      ask.element.remove();
-      this.#asks.delete(id);
+      if (!wanted.has(id) && !ask.keep(answerTo(id, messages))) this.#putAway(id);
     }
     for (const question of questions) {
       if (!this.#asks.has(question.id)) {
-        const ask = askOf(question, (answer) => this.#post("answer", answer));
+        const dismiss = () => {
+          this.#putAway(question.id);
+          this.focus();
+        };
+        const ask = askOf(question, (answer) => this.#post("answer", answer), dismiss);
         this.#asks.set(question.id, ask);
         this.asks.append(ask.element);
       }
       this.#asks.get(question.id).update({ missing: this.#build?.missing_secrets ?? [], late: isLate(question, messages) });
     }
-    this.asks.hidden = questions.length === 0;
+    this.asks.hidden = this.#asks.size === 0;
+  }
+
+  #putAway(id) {
+    this.#asks.get(id).element.remove();
+    this.#asks.delete(id);
+    this.asks.hidden = this.#asks.size === 0;
   }
 
   /** What a version that is built asks for before it may run. */

@@ -36,9 +36,11 @@ export const mayChange = (state) => isOpen(state) || ["approval", "secrets", "te
 
 /** Questions that nobody has answered: the answer is a later message that names the question. */
 export function openQuestions(messages) {
-  const answered = new Set(messages.filter((message) => message.type === "answer").map((message) => message.payload.question));
-  return messages.filter((message) => message.type === "question" && !answered.has(message.id));
+  return messages.filter((message) => message.type === "question" && !answerTo(message.id, messages));
 }
+
+/** The answer to a question, which may not have come. */
+export const answerTo = (id, messages) => messages.find((message) => message.type === "answer" && message.payload.question === id);
 
 /** Whether the builder has gone on without an answer: it says nothing else while it waits for one. */
 export function isLate(question, messages) {
