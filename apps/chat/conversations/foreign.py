@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from django.db.models import Max
+
 from apps.chat.conversations.ingest import (
     MAX_EXTERNAL_ID_CHARS,
     MAX_SESSION_CHARS,
@@ -26,6 +28,7 @@ NO_TITLES = ("", "new chat", "new conversation", "untitled")
 """The titles that other programs give to a conversation that nobody has named, in lower case."""
 SILENT = "Nothing was said in it."
 LEFT = "Another version has taken its place there, and so it has here."
+OLDER = "A newer export of its conversation is here already."
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +62,42 @@ def _part(taking: Taking, entry: Entry) -> _Part | None:
     """The new messages of a conversation; the report says what becomes of it."""
     talk: ForeignConversation = entry.value
     name = _short(talk.key, MAX_SESSION_CHARS)
-    session = Session(taking.user_id, taking.format, name, _title(talk))
+    changed = min(talk.updated_at, taking.now) if talk.updated_at else None
+    session = Session(taking.user_id, taking.format, name, _title(talk), changed)
     known = session.found()
     begun = derived_id(taking.user_id, taking.format, "conversation", name)
     if not talk.messages:
         taking.report.skip(entry, SILENT)
         return None
+    given = _given(taking, entry)
+    fresh, left = fresh_in(known, given), _left(known, talk)
+    reasons = {KNOWN: len(given) - len(fresh)}
+    if (fresh or left) and _is_older(known, talk):
+        reasons[OLDER] = len(fresh)
+        fresh, left = [], []
+    reasons[LEFT] = len(left)
+    for reason, number in reasons.items():
+        if number:
+            taking.report.skip(Entry("message", None, entry.place), reason, number)
+    if fresh:
+        taking.report.take("message", len(fresh))
+    follows = str(begun) == taking.facts.get("session")  # a part of the one before it
+    taking.facts["session"] = str(begun)
+    if not follows:
+        if not fresh and not left:
+            taking.report.skip(entry, OLDER if OLDER in reasons else KNOWN if given else SILENT)
+        elif known is not None or begun in taking.fresh:
+            taking.report.merge(entry.kind)
+        else:
+            taking.report.take(entry.kind)
+            if taking.dry_run:
+                taking.fresh.add(begun)
+    return _Part(session, fresh, left) if fresh or left else None
+
+
+def _given(taking: Taking, entry: Entry) -> list[Message]:
+    """The messages as the file has them; the report names those that cannot be taken."""
+    talk: ForeignConversation = entry.value
     moment, given = talk.created_at or taking.now, []
     for number, said in enumerate(talk.messages):
         moment = said.created_at or moment  # one without a time was said with the one before it
@@ -73,26 +106,17 @@ def _part(taking: Taking, entry: Entry) -> _Part | None:
         except IzzyError as error:
             place = f"{entry.place}, message {number + 1}"
             taking.report.refuse(Entry("message", None, place, entry.line), error.message)
-    fresh = fresh_in(known, given)
-    left = _left(known, talk)
-    if left:
-        taking.report.skip(Entry("message", None, entry.place), LEFT, len(left))
-    if repeated := len(given) - len(fresh):
-        taking.report.skip(Entry("message", None, entry.place), KNOWN, repeated)
-    if fresh:
-        taking.report.take("message", len(fresh))
-    follows = str(begun) == taking.facts.get("session")  # a part of the one before it
-    taking.facts["session"] = str(begun)
-    if not follows:
-        if not fresh and not left:
-            taking.report.skip(entry, KNOWN if given else SILENT)
-        elif known is not None or begun in taking.fresh:
-            taking.report.merge(entry.kind)
-        else:
-            taking.report.take(entry.kind)
-            if taking.dry_run:
-                taking.fresh.add(begun)
-    return _Part(session, fresh, left) if fresh or left else None
+    return given
+
+
+def _is_older(known: Conversation | None, talk: ForeignConversation) -> bool:
+    """Whether what is here changed there after this export. Once it went on here, the newest message that came with one tells."""
+    if known is None or talk.updated_at is None:
+        return False
+    here: datetime | None = known.updated_at
+    if known.turns.exists():
+        here = known.messages.exclude(external_id="").aggregate(newest=Max("created_at"))["newest"]
+    return here is not None and talk.updated_at < here
 
 
 def _left(known: Conversation | None, talk: ForeignConversation) -> list[UUID]:

@@ -178,6 +178,7 @@ class Session:
     channel: str
     name: str
     title: str = ""
+    changed_at: datetime | None = None  # there, where that is known
 
     def found(self) -> Conversation | None:
         """Its conversation, where it is not being deleted."""
@@ -241,7 +242,9 @@ def session_store(
 
 def _conversation(session: Session, messages: Sequence[Message]) -> Conversation:
     """The session's conversation, locked, made when it is new."""
-    times = [message.created_at for message in messages] or [timezone.now()]
+    now = timezone.now()
+    times = [message.created_at for message in messages]
+    newest = max(filter(None, [*times, session.changed_at]), default=now)
     conversation, created = (
         Conversation.objects.unscoped()
         .select_for_update()
@@ -252,13 +255,13 @@ def _conversation(session: Session, messages: Sequence[Message]) -> Conversation
             defaults={
                 "title": session.title or session.name,
                 "title_by_user": True,
-                "created_at": min(times),
-                "updated_at": max(times),
+                "created_at": min(times, default=now),
+                "updated_at": newest,
             },
         )
     )
-    if not created and max(times) > conversation.updated_at:
-        conversation.updated_at = max(times)
+    if not created and newest > conversation.updated_at:
+        conversation.updated_at = newest
         conversation.save(update_fields=["updated_at"])
     return conversation
 

@@ -84,7 +84,7 @@ class ForeignMessage:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignConversation:
     """A conversation with what was said in it, oldest first; one without messages is skipped. `left` are the keys of messages of
-    its other branches: an earlier export may have brought them."""
+    its other branches: an earlier export may have brought them. `updated_at` is when it last changed there, where the file says so."""
 
     place: str
     key: str

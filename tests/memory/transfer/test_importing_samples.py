@@ -1,10 +1,13 @@
 """A file of each other program goes in, and in once more: then there is nothing new."""
 
+from copy import deepcopy
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from apps.accounts.models import User
+from apps.chat.conversations.foreign import OLDER
 from apps.chat.models import Message, Turn
 from apps.memory.models import Memory, MemoryEdge, MemoryFile
 from apps.search.documents import Source
@@ -122,4 +125,47 @@ def test_what_gave_way_between_two_exports_gives_way_here_unless_the_chat_went_o
     assert found is went_on
     before = exported(bob)
     assert counts(take_in(bob, second, name="chats.json")) == {}
+    assert exported(bob) == before
+
+
+def dated(kind: str, talk: dict[str, Any], hour: int) -> dict[str, Any]:
+    """The chat as it was exported after a last change at that hour, which made its last message."""
+
+    def moment(hour: int) -> Any:
+        at = datetime(2026, 5, 1, hour, tzinfo=UTC)
+        return at.isoformat() if kind == "claude" else at.timestamp()
+
+    talk = deepcopy(talk)
+    if kind == "claude":
+        said, key, names = talk["chat_messages"], "created_at", ("created_at", "updated_at")
+    elif kind == "chatgpt":
+        said = [each["message"] for each in talk["mapping"].values() if each.get("message")]
+        key, names = "create_time", ("create_time", "update_time")
+    else:
+        said = list(talk["chat"]["history"]["messages"].values())
+        key, names = "timestamp", ("created_at", "updated_at")
+    for number, message in enumerate(said):
+        message[key] = moment(number)
+    said[-1][key] = moment(hour)
+    return talk | dict(zip(names, (moment(0), moment(hour)), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("name", "went_on"),
+    [*((name, False) for name in ANEW), ("chatgpt", True), ("claude", True)],
+)
+def test_an_older_export_after_a_newer_one_brings_no_older_version_back(
+    bob: User, take_in: TakeIn, name: str, went_on: bool
+) -> None:
+    old, new = (
+        [dated(name, each, hour) for each in talks]
+        for talks, hour in zip(ANEW[name], (5, 9), strict=True)
+    )  # type: ignore[arg-type, misc]
+    assert take_in(bob, as_bytes(new), name="chats.json").reader == name
+    if went_on:
+        Turn.objects.create(user=bob, conversation=Message.objects.for_user(bob)[0].conversation)
+    before = exported(bob)
+    job = take_in(bob, as_bytes(old), name="chats.json")
+    assert counts(job) == {}
+    assert {each["reason"] for each in job.report["skipped"]} >= {OLDER}
     assert exported(bob) == before

@@ -92,7 +92,8 @@ def conversation(
     updated_at: datetime | None = None,
     left: Collection[str] = (),
 ) -> ForeignConversation | Skipped:
-    """The conversation with times of its messages where it has none itself; skipped where nothing was said in it."""
+    """The conversation, begun when its first message was where it does not say when; skipped where nothing was said in it.
+    `updated_at` is the time of its last change where the file has it: what was said later is one as well."""
     said = list(messages)
     if not said:
         return Skipped(place, NOBODY_SPOKE)
@@ -105,5 +106,5 @@ def conversation(
         left=left,
         title=name_of(title)[:MAX_NAME_CHARS] if text_of(title) else "",
         created_at=started,
-        updated_at=updated_at or max(times, default=started),
+        updated_at=max([updated_at, *times]) if updated_at else None,
     )
