@@ -90,6 +90,11 @@ def test_the_source_is_quoted_with_the_way_to_it(alice: User, browser: Client, n
     page = page_of(browser, made)
     assert "I like my tea green." in page
     assert f"/c/{message.conversation_id}/#message-{message.pk}" in page
+    assert "is gone" not in page
+    message.delete()  # it gave way to another version
+    page = page_of(browser, made)
+    assert "The message it came from is gone: it was edited or deleted since." in page
+    assert f'href="/c/{message.conversation_id}/"' in page
     conversation_delete(user_id=alice.pk, conversation_id=message.conversation_id)
     assert "no longer there" in page_of(browser, made)
 
