@@ -88,8 +88,8 @@ def test_a_memory_is_followed_through_all_pages_of_the_memory(
 
     # And gone for good.
     page.goto(f"{server.url}/memory/{oboe}/")
-    page.get_by_role("link", name="Purge").click()
-    page.get_by_role("button", name=re.compile("^Purge")).click()
+    page.get_by_role("link", name="Delete for good").click()
+    page.get_by_role("button", name=re.compile("^Delete for good")).click()
     page.wait_for_url(re.compile(r"/memory/purges/"))
     assert rest(page, "GET", "/memories/?q=oboe")["count"] == 0
 

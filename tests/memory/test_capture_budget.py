@@ -85,7 +85,10 @@ async def test_doctor_says_that_the_days_tokens_are_spent(
     assert (await in_db(run_check, check)).ok
     await in_db(add, alice, [said("I live in Linz.")])
     result = await in_db(run_check, check)
-    assert result.message == "1 passage waits to be read: a user has spent the day's tokens for it."
+    assert (
+        result.message
+        == "1 part of conversations waits to be read: a user has spent the day's tokens for it."
+    )
     assert "IZZY_CAPTURE_TOKENS" in result.hint
     await in_db(ModelCall.objects.for_user(alice).update, created_at=timezone.now() - timedelta(days=2))
     assert (await in_db(run_check, check)).ok
@@ -96,5 +99,5 @@ async def test_doctor_says_what_could_not_be_read(alice: User, peer: AnthropicSe
     await in_db(add, alice, [said("I live in Linz.")])
     await in_db(CaptureWindow.objects.for_user(alice).update, state="gave_up")
     assert (await in_db(run_check, check)).message.startswith(
-        "1 passage of conversations could not be read"
+        "1 part of conversations could not be read"
     )

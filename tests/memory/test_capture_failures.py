@@ -43,7 +43,7 @@ async def test_a_failing_window_is_tried_again_later_and_given_up_in_the_end(
     assert waits[:4] == sorted(waits[:4])
     assert (window.state, window.error_code) == ("gave_up", "refusal")
     assert window.error == "The model declined to read this passage."
-    assert "1 passage could not be read" in (await status(alice)).given_up_sentence
+    assert "1 part of your conversations could not be read" in (await status(alice)).given_up_sentence
     peer.fallback = CaptureModel(LINZ)
     assert (await read(alice, any_time=True)).windows == 0
     assert await in_db(lambda: windows_retry(user_id=alice.pk)) == 1

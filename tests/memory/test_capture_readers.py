@@ -96,18 +96,18 @@ def test_extract_says_what_came_of_it(alice: User, bob: User, settings: Settings
     add(bob, [said("I live in Linz.")])
     with AnthropicServer.in_thread(fallback=CaptureModel(LINZ)) as server:
         settings.ANTHROPIC_BASE_URL = server.url
-        assert "1 passage waits." in run()
+        assert "1 part of conversations waits." in run()
         assert Memory.objects.for_user(bob).count() == 1
         assert Memory.objects.for_user(alice).count() == 0
         said_so = run("--user", "alice", "--now")
     assert Memory.objects.for_user(alice).count() == 1
     assert "new memories" in said_so
-    assert "0 passages wait" in said_so
+    assert "0 parts of conversations wait" in said_so
 
 
 def test_extract_without_a_model_says_what_to_set(alice: User) -> None:
     add(alice, [said("I live in Linz.")])
-    assert "1 passage waits: no model is connected. Set ANTHROPIC_API_KEY" in run()
+    assert "1 part of conversations waits: no model is connected. Set ANTHROPIC_API_KEY" in run()
 
 
 def test_extract_retries_what_was_given_up(alice: User, settings: Settings) -> None:

@@ -44,8 +44,7 @@ async def test_without_a_model_windows_wait_and_nothing_is_lost(alice: User) -> 
     now = await status(alice)
     assert (now.waiting, now.reason) == (1, "no_model")
     assert (
-        now.waiting_sentence
-        == "1 passage of your conversations waits to be read: no model is connected."
+        now.waiting_sentence == "1 part of your conversations waits to be read: no model is connected."
     )
     (window,) = await windows(alice)
     assert (window.state, window.attempts) == ("waiting", 0)
@@ -71,7 +70,7 @@ async def test_doctor_says_what_waits_and_for_what(alice: User) -> None:
     await in_db(add, alice, talk("I live in Linz.", "Nice."))
     result = await in_db(run_check, check)
     assert not result.ok
-    assert result.message == "1 passage waits to be read: no model is connected."
+    assert result.message == "1 part of conversations waits to be read: no model is connected."
     assert "ANTHROPIC_API_KEY" in result.hint
 
 
@@ -79,7 +78,7 @@ def test_the_memories_page_says_what_waits(
     alice: User, bob: User, sign_in: Callable[[User], Client]
 ) -> None:
     add(alice, talk("I live in Linz.", "Nice."))
-    wanted = b"1 passage of your conversations waits to be read: no model is connected."
+    wanted = b"1 part of your conversations waits to be read: no model is connected."
     assert wanted in sign_in(alice).get("/memory/browse/").content
     assert b"to be read" not in sign_in(bob).get("/memory/browse/").content
 

@@ -73,7 +73,7 @@ def test_what_waits_is_one_click_away(alice: User, browser: Client, note: MakeNo
     passages = shown(browser, "/memory/passages/")
     assert "We meet on Thursday." in passages
     assert "Said before." not in passages
-    assert "1 passage could not be read" in passages
+    assert "1 part of your conversations could not be read" in passages
 
 
 def test_figures_are_of_what_holds_by_use_and_not_by_being_found(

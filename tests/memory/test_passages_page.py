@@ -28,7 +28,7 @@ def test_what_could_not_be_read_is_shown_with_its_words_and_the_reason(
 ) -> None:
     give_up(alice, "I live in Linz.")
     page = sign_in(alice).get(reverse("memory:list")).content.decode()
-    assert "1 passage could not be read" in page
+    assert "1 part of your conversations could not be read" in page
     assert "I live in Linz." in page
     assert "The model declined to read this passage." in page
     assert f'action="{RETRY}"' in page
@@ -41,7 +41,7 @@ def test_it_is_tried_once_more_on_demand_and_only_ones_own(
     give_up(bob, "I live in Graz.")
     answer = sign_in(alice).post(RETRY, headers={"HX-Request": "true"})
     text = answer.content.decode()
-    assert "1 passage is read once more." in text
+    assert "1 part is read once more." in text
     assert "could not be read" not in text
     window = CaptureWindow.objects.for_user(alice).get()
     assert (window.state, window.attempts, window.error) == ("waiting", 0, "")

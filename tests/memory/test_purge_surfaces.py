@@ -73,7 +73,7 @@ class TestPages:
         shown = after.content.decode()
         assert "Nothing of it is left" in shown
         assert WORD not in shown
-        assert "Receipts" in browser.get("/memory/purges/").content.decode()
+        assert "Deleted for good" in browser.get("/memory/purges/").content.decode()
 
     def test_while_an_answer_uses_it_the_page_says_so(
         self, alice: User, talk: tuple[Memory, Message, Message], sign_in: Callable[[User], Client]

@@ -99,12 +99,12 @@ class CaptureStatus:
         """How many passages were given up; "" for none."""
         if not self.gave_up:
             return ""
-        return f"{passages(self.gave_up)} could not be read."
+        return f"{passages(self.gave_up)} of your conversations could not be read."
 
 
 def passages(count: int) -> str:
-    """1 passage, 2 passages …"""
-    return "1 passage" if count == 1 else f"{count:,} passages"
+    """1 part, 2 parts …: a passage, in people's words."""
+    return "1 part" if count == 1 else f"{count:,} parts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +204,7 @@ def check_capture() -> CheckResult:
     rows = CaptureWindow.objects.unscoped()
     waiting = rows.filter(state=WindowState.WAITING)
     count, now = waiting.count(), timezone.now()
-    wait = f"{passages(count)} {'waits' if count == 1 else 'wait'} to be read"
+    wait = f"{passages(count)} of conversations {'waits' if count == 1 else 'wait'} to be read"
     if current_endpoint().is_offline:
         return not_set_up(
             f"{wait}: no model is connected."

@@ -244,6 +244,10 @@ def _lines(text: str) -> list[str]:
 _DAY = forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d")
 
 
+STATUSES = {Status.SUPERSEDED: "Replaced"}
+"""Names of statuses for people, where these differ."""
+
+
 class FilterForm(forms.Form):
     """The list's filters."""
 
@@ -252,7 +256,11 @@ class FilterForm(forms.Form):
         required=False,
         choices=[
             ("", "Current"),
-            *((value, label) for value, label in Status.choices if value != Status.ACTIVE),
+            *(
+                (value, STATUSES.get(value, label))
+                for value, label in Status.choices
+                if value != Status.ACTIVE
+            ),
         ],
     )
     kind = forms.ChoiceField(required=False, choices=[("", "All kinds"), *Kind.choices])

@@ -292,8 +292,8 @@ def _changed(request: SignedInRequest, memory_id: UUID, **said: str) -> HttpResp
 def retry(request: SignedInRequest) -> HttpResponse:
     """Passages that were given up are read once more."""
     count = windows_retry(user_id=request.user.pk)
-    passages = "passage is" if count == 1 else "passages are"
-    said = f"{count} {passages} read once more." if count else "Nothing was left to try again."
+    parts = "part is" if count == 1 else "parts are"
+    said = f"{count} {parts} read once more." if count else "Nothing was left to try again."
     if not is_fragment(request):
         messages.success(request, said)
         return redirect("memory:list")

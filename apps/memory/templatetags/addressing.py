@@ -40,6 +40,7 @@ LONG_LINES = 8
 SIGNALS = {
     "meaning": "meaning",
     "keywords": "words",
+    "answer": "answers the question",
     "surroundings": "what stands around it",
     "encoder": "meaning, by the encoder",
     "encoder_surroundings": "what stands around it, by the encoder",

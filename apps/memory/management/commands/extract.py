@@ -76,10 +76,10 @@ class Command(BaseCommand):
         return user
 
     def _waiting(self, user: User | None) -> str:
-        """2 passages wait"""
+        """2 parts of conversations wait"""
         rows = CaptureWindow.objects.for_user(user) if user else CaptureWindow.objects.unscoped()
         count = rows.filter(state=WindowState.WAITING).count()
-        return f"{passages(count)} {'waits' if count == 1 else 'wait'}"
+        return f"{passages(count)} of conversations {'waits' if count == 1 else 'wait'}"
 
     def _print(self, tally: Tally) -> None:
         table = Table("", "count")
