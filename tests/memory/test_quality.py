@@ -23,6 +23,7 @@ from apps.memory.notes.joining import edge_create
 from apps.memory.pages.quality import breakdown
 from apps.memory.quality import duplicate_ids, duplicates, memory_quality, most_used
 from apps.memory.summary.counting import counted
+from apps.search.selectors import alike_pairs
 from tests.memory.conftest import MakeNote
 
 pytestmark = pytest.mark.django_db
@@ -112,7 +113,7 @@ def test_nothing_is_looked_up_twice(
     with CaptureQueriesContext(connection) as asked:
         assert api(alice).get("/api/v1/stats/").json()["capture"]["windows"] == 0
     assert sum('FROM "memory_capturewindow"' in each["sql"] for each in asked) == 1
-    looked = Mock(wraps=quality.alike_pairs)
+    looked = Mock(wraps=alike_pairs)
     monkeypatch.setattr(quality, "alike_pairs", looked)
     figures, _, _ = counted(alice.pk)
     assert figures.quality["duplicates"] == len(figures.pairs) == looked.call_count == 1

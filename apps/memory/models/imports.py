@@ -105,6 +105,14 @@ class Import(Owned, Leased):
         rows: list[dict[str, Any]] = self.report.get("kinds", [])
         return [{**row, "label": LABELS.get(row["kind"], row["kind"].capitalize())} for row in rows]
 
+    @property
+    def waits_for_review(self) -> bool:
+        """Whether it has brought memories in, or what they are made of, that its user has not vouched for."""
+        if self.state != ImportState.DONE or self.dry_run or self.own or self.accept:
+            return False
+        rows = self.report.get("kinds", [])
+        return any(row["kind"] in {"note", "message"} and row["taken"] for row in rows)
+
     @classmethod
     def lease_free(cls, prefix: str = "") -> Q:
         """Those that have not ended."""

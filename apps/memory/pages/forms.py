@@ -244,7 +244,7 @@ def _lines(text: str) -> list[str]:
 _DAY = forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d")
 
 
-STATUSES = {Status.SUPERSEDED: "Replaced"}
+STATUSES: dict[str, str] = {Status.SUPERSEDED: "Replaced"}
 """Names of statuses for people, where these differ."""
 
 

@@ -157,10 +157,10 @@ def dated(kind: str, talk: dict[str, Any], hour: int) -> dict[str, Any]:
 def test_an_older_export_after_a_newer_one_brings_no_older_version_back(
     bob: User, take_in: TakeIn, name: str, went_on: bool
 ) -> None:
+    talks: Any = ANEW[name]
     old, new = (
-        [dated(name, each, hour) for each in talks]
-        for talks, hour in zip(ANEW[name], (5, 9), strict=True)
-    )  # type: ignore[arg-type, misc]
+        [dated(name, each, hour) for each in some] for some, hour in zip(talks, (5, 9), strict=True)
+    )
     assert take_in(bob, as_bytes(new), name="chats.json").reader == name
     if went_on:
         Turn.objects.create(user=bob, conversation=Message.objects.for_user(bob)[0].conversation)

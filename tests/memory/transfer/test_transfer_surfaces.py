@@ -158,6 +158,18 @@ def test_the_page_takes_a_file_and_shows_what_became_of_it(
     assert contents(bob) == {"One"}
 
 
+def test_the_page_leads_to_the_review_where_something_waits_there(
+    bob: User, sign_in: Callable[[User], Client]
+) -> None:
+    client = sign_in(bob)
+    for waits in (True, False):
+        client.post("/settings/data/", {"text": "Likes oat milk", "format": "text"})
+        imports_run()
+        newest = Import.objects.for_user(bob).latest("created_at")
+        shown = client.get(f"/settings/data/imports/{newest.pk}/", headers={"HX-Request": "true"}).text
+        assert ("wait for you in" in shown) is waits
+
+
 def test_a_waiting_import_is_called_off_on_the_page(
     bob: User, sign_in: Callable[[User], Client]
 ) -> None:
