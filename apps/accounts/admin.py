@@ -52,7 +52,6 @@ class AccountAdmin(UserAdmin, IzzyModelAdmin):  # type: ignore[type-arg]  # gene
 class PreferencesAdmin(IzzyModelAdmin):
     list_display = ("user", "display_name", "language", "time_zone", "model", "use_memory")
     list_filter = ("use_memory", "language")
-    list_select_related = ("user",)
     search_fields = ("user__username", "display_name")
     heavy_fields = ("instructions",)
 
@@ -70,7 +69,6 @@ class APITokenAdmin(ReadOnlyAdmin):
         "revoked_at",
     )
     list_filter = ("revoked_at", "expires_at")
-    list_select_related = ("user",)
     search_fields = ("name", "user__username", "hint")
     exclude = ("digest",)
 
@@ -78,7 +76,6 @@ class APITokenAdmin(ReadOnlyAdmin):
 @admin.register(Secret)
 class SecretAdmin(ReadOnlyAdmin):
     list_display = ("name", "user", "updated_at")
-    list_select_related = ("user",)
     search_fields = ("name", "user__username")
     exclude = ("ciphertext",)
 

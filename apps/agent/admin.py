@@ -23,7 +23,6 @@ class ModelCallAdmin(ReadOnlyAdmin):
         "error_code",
     )
     list_filter = ("purpose", "endpoint", "model", "stop_reason", "error_code", "created_at")
-    list_select_related = ("user",)
     search_fields = ("=turn_id", "=conversation_id", "user__username", "model", "request_id")
     date_hierarchy = "created_at"
 
@@ -41,7 +40,6 @@ class ToolCallAdmin(ReadOnlyAdmin):
         "duration_ms",
     )
     list_filter = ("state", "name", "is_error", "error_code", "waits_for", "created_at")
-    list_select_related = ("user",)
     search_fields = ("=turn_id", "=conversation_id", "user__username", "name", "tool_use_id")
     date_hierarchy = "created_at"
     heavy_fields = ("input", "result", "answer")
@@ -54,6 +52,5 @@ class ToolCallAdmin(ReadOnlyAdmin):
 @admin.register(ToolGrant)
 class ToolGrantAdmin(ReadOnlyAdmin):
     list_display = ("created_at", "user", "reach", "conversation_id", "ends_at")
-    list_select_related = ("user",)
     search_fields = ("=conversation_id", "user__username")
     date_hierarchy = "created_at"

@@ -12,7 +12,6 @@ from apps.core.admin import ReadOnlyAdmin
 class BuildAdmin(ReadOnlyAdmin):
     list_display = ("name", "user", "kind", "state", "error_code", "version", "created_at", "ended_at")
     list_filter = ("state", "kind", "created_at")
-    list_select_related = ("user",)
     search_fields = ("name", "description", "reason", "user__username")
     ordering = ("-created_at",)
     heavy_fields: ClassVar[tuple[str, ...]] = ("input_schema",)
@@ -22,7 +21,6 @@ class BuildAdmin(ReadOnlyAdmin):
 class FollowerAdmin(ReadOnlyAdmin):
     list_display = ("build", "user", "conversation_id", "turn_id", "emitted", "has_news")
     list_filter = ("has_news",)
-    list_select_related = ("user", "build")
     search_fields = ("build__name", "user__username")
 
 
@@ -30,7 +28,6 @@ class FollowerAdmin(ReadOnlyAdmin):
 class BuilderMessageAdmin(ReadOnlyAdmin):
     list_display = ("build", "user", "number", "direction", "type", "read", "created_at")
     list_filter = ("type", "direction", "created_at")
-    list_select_related = ("user", "build")
     search_fields = ("build__name", "user__username")
     ordering = ("-created_at",)
 
@@ -39,7 +36,6 @@ class BuilderMessageAdmin(ReadOnlyAdmin):
 class DialogueMessageAdmin(ReadOnlyAdmin):
     list_display = ("build", "user", "position", "role", "round", "stop_reason", "created_at")
     list_filter = ("role", "created_at")
-    list_select_related = ("user", "build")
     search_fields = ("build__name", "user__username")
     ordering = ("-created_at",)
     heavy_fields: ClassVar[tuple[str, ...]] = ("blocks",)

@@ -25,7 +25,6 @@ class CapabilityAdmin(OneByOneAdmin, ReadOnlyAdmin):
 
     list_display = ("name", "user", "status", "current", "runs", "success", "last_run_at", "updated_at")
     list_filter = ("status", "updated_at", "last_run_at")
-    list_select_related = ("user", "current")
     search_fields = ("name", "description", "tags", "user__username")
     ordering = ("-updated_at",)
     heavy_fields: ClassVar[tuple[str, ...]] = ("input_schema", "output_schema")
@@ -83,7 +82,6 @@ class CapabilityVersionAdmin(OneByOneAdmin, ReadOnlyAdmin):
         "created_at",
     )
     list_filter = ("origin", "untrusted", ("approved_at", admin.EmptyFieldListFilter), "created_at")
-    list_select_related = ("user", "capability")
     search_fields = ("capability__name", "description", "user__username")
     ordering = ("-created_at",)
     heavy_fields: ClassVar[tuple[str, ...]] = ("input_schema", "output_schema", "examples")
@@ -105,7 +103,6 @@ class ExecutionAdmin(ReadOnlyAdmin):
         "created_at",
     )
     list_filter = ("state", "error_code", "trigger", "backend", "created_at")
-    list_select_related = ("user", "capability")
     search_fields = ("capability__name", "user__username")
     ordering = ("-created_at",)
     heavy_fields: ClassVar[tuple[str, ...]] = ("input", "result", "stdout", "stderr", "error_message")

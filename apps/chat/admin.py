@@ -19,7 +19,6 @@ from apps.search.services import documents_remove
 @admin.register(Folder)
 class FolderAdmin(ReadOnlyAdmin):
     list_display = ("name", "user", "opened", "created_at")
-    list_select_related = ("user",)
     search_fields = ("name", "user__username")
 
 
@@ -27,7 +26,6 @@ class FolderAdmin(ReadOnlyAdmin):
 class ConversationAdmin(ReadOnlyAdmin):
     list_display = ("title", "user", "channel", "folder", "use_memory", "archived", "updated_at")
     list_filter = ("channel", "use_memory", "pinned", "archived", "updated_at")
-    list_select_related = ("user", "folder")
     search_fields = ("title", "session", "user__username")
     heavy_fields = ("summary", "tools")
 
@@ -64,7 +62,6 @@ class WithMessagesAdmin(ReadOnlyAdmin):
 class AttachmentAdmin(ReadOnlyAdmin):
     list_display = ("name", "kind", "size", "pages", "conversation", "user", "created_at")
     list_filter = ("kind", "created_at")
-    list_select_related = ("user", "conversation")
     search_fields = ("name", "user__username")
     heavy_fields = ("text",)
 
@@ -82,7 +79,6 @@ class AttachmentAdmin(ReadOnlyAdmin):
 class MessageAdmin(WithMessagesAdmin):
     list_display = ("excerpt", "role", "kind", "conversation", "user", "created_at")
     list_filter = ("role", "kind", "indexed", "created_at")
-    list_select_related = ("user", "conversation")
     search_fields = ("text", "external_id", "user__username")
     heavy_fields = ("blocks",)
 
@@ -107,7 +103,6 @@ class TurnAdmin(WithMessagesAdmin):
         "ended_at",
     )
     list_filter = ("state", "model", "created_at")
-    list_select_related = ("user", "conversation")
     search_fields = ("id", "conversation__title", "error_code", "user__username")
     heavy_fields = ("memories", "waiting_for", "usage", "error_message")
 
@@ -119,6 +114,5 @@ class TurnAdmin(WithMessagesAdmin):
 class TurnEventAdmin(ReadOnlyAdmin):
     list_display = ("seq", "type", "turn", "conversation", "created_at")
     list_filter = ("type", "created_at")
-    list_select_related = ("turn", "conversation")
     search_fields = ("turn__id", "conversation__title")
     heavy_fields = ("payload",)

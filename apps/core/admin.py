@@ -39,6 +39,11 @@ class IzzyModelAdmin(ModelAdmin):  # type: ignore[misc]  # unfold has no types
         in_list = match is not None and (match.url_name or "").endswith("_changelist")
         return rows.defer(*self.heavy_fields) if in_list and self.heavy_fields else rows
 
+    def get_list_select_related(self, request: HttpRequest) -> list[str]:
+        """The relations among the columns."""
+        relations = {field.name for field in self.model._meta.fields if field.is_relation}
+        return [column for column in self.list_display if column in relations]
+
     def changeform_view(
         self, request: HttpRequest, object_id: str | None = None, *args: Any, **more: Any
     ) -> Any:

@@ -10,7 +10,6 @@ from apps.gateway.models import ClientSession, ProxySpending, ProxyTurn, Waiting
 class ClientSessionAdmin(ReadOnlyAdmin):
     list_display = ("client", "surface", "user", "tainted", "updated_at")
     list_filter = ("surface", "tainted", "updated_at")
-    list_select_related = ("user",)
     search_fields = ("key", "user__username")
     heavy_fields = ("shown", "prompts")
 
@@ -19,7 +18,6 @@ class ClientSessionAdmin(ReadOnlyAdmin):
 class WaitingCallAdmin(ReadOnlyAdmin):
     list_display = ("tool", "client", "user", "decision", "created_at")
     list_filter = ("decision", "created_at")
-    list_select_related = ("user",)
     search_fields = ("tool", "user__username")
     heavy_fields = ("input", "reach")
 
@@ -28,7 +26,6 @@ class WaitingCallAdmin(ReadOnlyAdmin):
 class ProxyTurnAdmin(ReadOnlyAdmin):
     list_display = ("session", "user", "position", "created_at")
     list_filter = ("created_at",)
-    list_select_related = ("user", "session")
     search_fields = ("user__username",)
     heavy_fields = ("block", "shown")
 
@@ -37,5 +34,4 @@ class ProxyTurnAdmin(ReadOnlyAdmin):
 class ProxySpendingAdmin(ReadOnlyAdmin):
     list_display = ("token", "user", "day", "tokens")
     list_filter = ("day",)
-    list_select_related = ("user", "token")
     search_fields = ("user__username", "token__name")

@@ -121,7 +121,6 @@ class MemoryAdmin(OneByOneAdmin):
         *("status", "kind", "tier", "origin", "trust"),
         *("importance", "occasions_by", "created_at"),
     )
-    list_select_related = ("user",)
     search_fields = ("content", "tags", "category", "user__username")
     date_hierarchy = "created_at"
     ordering = ("-created_at",)
@@ -202,7 +201,6 @@ class MemoryAdmin(OneByOneAdmin):
 class MemoryRevisionAdmin(ReadOnlyAdmin):
     list_display = ("memory_id", "version", "user", "action", "actor", "reason", "created_at")
     list_filter = ("action", "actor", "created_at")
-    list_select_related = ("user",)
     search_fields = ("content", "user__username")
     ordering = ("-created_at",)
     heavy_fields = ("content", "state")
@@ -212,7 +210,6 @@ class MemoryRevisionAdmin(ReadOnlyAdmin):
 class MemoryEdgeAdmin(ReadOnlyAdmin):
     list_display = ("source_id", "relation", "target_id", "weight", "user", "created_at")
     list_filter = ("relation", "created_at")
-    list_select_related = ("user",)
     search_fields = ("relation", "user__username")
     ordering = ("-created_at",)
 
@@ -221,7 +218,6 @@ class MemoryEdgeAdmin(ReadOnlyAdmin):
 class MemoryUseAdmin(ReadOnlyAdmin):
     list_display = ("memory_id", "user", "used_in", "question", "created_at")
     list_filter = ("used_in", "created_at")
-    list_select_related = ("user",)
     search_fields = ("user__username",)
     ordering = ("-created_at",)
     heavy_fields = ("reason",)
@@ -230,7 +226,6 @@ class MemoryUseAdmin(ReadOnlyAdmin):
 @admin.register(NoteHandle)
 class NoteHandleAdmin(ReadOnlyAdmin):
     list_display = ("__str__", "memory_id", "user")
-    list_select_related = ("user",)
     search_fields = ("conversation_id", "user__username")
     ordering = ("-pk",)
 
@@ -238,7 +233,6 @@ class NoteHandleAdmin(ReadOnlyAdmin):
 @admin.register(MemorySummary)
 class MemorySummaryAdmin(ReadOnlyAdmin):
     list_display = ("user", "made_at", "due_at")
-    list_select_related = ("user",)
     search_fields = ("user__username",)
     heavy_fields = ("figures", "tags", "categories")
 
@@ -246,7 +240,6 @@ class MemorySummaryAdmin(ReadOnlyAdmin):
 @admin.register(DecayCycle)
 class DecayCycleAdmin(ReadOnlyAdmin):
     list_display = ("user", "cycle")
-    list_select_related = ("user",)
     search_fields = ("user__username",)
 
 
@@ -257,7 +250,6 @@ class MemoryFileAdmin(OneByOneAdmin, ReadOnlyAdmin):
     fields = ("user", "path", "content", "size", "origin", "created_at", "updated_at", "deleted_at")
     list_display = ("path", "user", "size", "origin", "updated_at", "deleted_at")
     list_filter = ("origin", "updated_at", ("deleted_at", admin.EmptyFieldListFilter))
-    list_select_related = ("user",)
     search_fields = ("path", "content", "user__username")
     ordering = ("-updated_at",)
     heavy_fields = ("content",)
@@ -273,7 +265,6 @@ class MemoryFileAdmin(OneByOneAdmin, ReadOnlyAdmin):
 class MemoryFileRevisionAdmin(ReadOnlyAdmin):
     list_display = ("path", "version", "user", "action", "actor", "reason", "created_at")
     list_filter = ("action", "actor", "created_at")
-    list_select_related = ("user",)
     search_fields = ("path", "content", "user__username")
     ordering = ("-created_at",)
     heavy_fields = ("content",)
@@ -298,7 +289,6 @@ class CaptureWindowAdmin(ReadOnlyAdmin):
         "due_at",
     )
     list_filter = ("state", "gate", "error_code", "created_at")
-    list_select_related = ("user",)
     search_fields = ("user__username", "error", "error_code")
     ordering = ("-created_at",)
     heavy_fields = ("segments", "shown", "message_ids", "memory_ids", "dropped")
@@ -313,7 +303,6 @@ class CaptureWindowAdmin(ReadOnlyAdmin):
 @admin.register(CaptureLease)
 class CaptureLeaseAdmin(ReadOnlyAdmin):
     list_display = ("user", "runner", "lease_until")
-    list_select_related = ("user",)
     search_fields = ("user__username", "runner")
 
 
@@ -321,7 +310,6 @@ class CaptureLeaseAdmin(ReadOnlyAdmin):
 class PurgeReceiptAdmin(ReadOnlyAdmin):
     list_display = ("started_at", "user", "source", "state", "by_sweep", "purged_at")
     list_filter = ("source", "state", "by_sweep")
-    list_select_related = ("user",)
     search_fields = ("user__username", "id")
 
 
@@ -339,6 +327,5 @@ class ImportAdmin(ReadOnlyAdmin):
         "ended_at",
     )
     list_filter = ("state", "reader", "dry_run", "own", "accept")
-    list_select_related = ("user",)
     search_fields = ("user__username", "id")
     heavy_fields = ("cursor", "report")

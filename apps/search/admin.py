@@ -21,7 +21,6 @@ class PassageAdmin(ReadOnlyAdmin):
     list_display = ("id", "user", "source", "excerpt", "speaker", "happened_at", "facet")
     list_filter = ("source", "facet")
     search_fields = ("text", "external_id")
-    list_select_related = ("user",)
     exclude = ("features", "vector", "side_vector")
     ordering = ("-id",)
     heavy_fields = ("features", "vector", "side_vector", "text", "terms")
@@ -58,7 +57,6 @@ class IndexOwnerAdmin(ReadOnlyAdmin):
 
     list_display = ("number", "user", "change", "tombstones_from")
     search_fields = ("user__username",)
-    list_select_related = ("user",)
 
     def delete_model(self, request: HttpRequest, obj: IndexOwner) -> None:
         user_forget(user_id=obj.user_id)
@@ -72,5 +70,4 @@ class IndexOwnerAdmin(ReadOnlyAdmin):
 class TombstoneAdmin(ReadOnlyAdmin):
     list_display = ("passage_id", "user", "change", "created_at")
     list_filter = ("created_at",)
-    list_select_related = ("user",)
     search_fields = ("passage_id",)
