@@ -125,7 +125,7 @@ class Taking:
     """An import as those see it who take in its records.
 
     `own`: it is the user's own export, whose origin and trust count. `accept`: the user vouches for what it says. Else its words
-    are others' words. `fresh` are ids that a dry run would have made so far; `later` collects what waits for the end of the
+    are others' words. `fresh` are the ids made so far, by which a dry run knows them again; `later` collects what waits for the end of the
     file, JSON-ready, with the kind under `kind`.
     """
 
@@ -236,10 +236,6 @@ def pages(rows: "models.QuerySet[M]", size: int = PAGE) -> Iterator[list[M]]:
         page = list(rows.filter(pk__gt=page[-1].pk).order_by("pk")[:size]) if len(page) == size else []
 
 
-def moment(value: datetime | None) -> str | None:
-    return value.isoformat() if value else None
-
-
 def other_id(user_id: UUID, key: UUID) -> UUID:
     """The id that a row gets for this user where its own belongs to somebody else: always the same."""
     return derived_id(user_id, "other", str(key))
@@ -267,11 +263,15 @@ class Ids:
         """Whether the user has such a row."""
         return key is not None and self.here[key] in self.there
 
+    def of_known(self, key: UUID | None) -> UUID | None:
+        """The id here of a row that the user has, else None."""
+        return self.here[key] if key is not None and self.known(key) else None
 
-def ids_here(taking: Taking, kind: str, keys: Collection[UUID]) -> Ids:
-    """Resolves ids of one kind of record. One that belongs to somebody else gets another, and is answered like a free one."""
+
+def ids_here(taking: Taking, kind: str, keys: Iterable[UUID | None]) -> Ids:
+    """Resolves ids of one kind of record; None stands for no row. One that belongs to somebody else gets another, and is answered like a free one."""
     model = next(group.tables[kind] for group in record_groups.values() if kind in group.tables)
-    wanted = set(keys)
+    wanted = {key for key in keys if key}
     others = {key: other_id(taking.user_id, key) for key in wanted}
     asked = [*wanted, *others.values()]
     owners: dict[UUID, UUID] = {}
@@ -329,3 +329,21 @@ class RecordInput(OpenInput):
     """A record of Izzy's own: as it was written, or by hand; fields that are not known are let pass."""
 
     model_config = ConfigDict(extra="ignore")
+
+    def columns(self, model: type[models.Model]) -> dict[str, Any]:
+        """The values of the model's columns that go by the same names, ids apart."""
+        names = {field.attname for field in model._meta.concrete_fields} - {"id"}
+        return {name: getattr(self, name) for name in type(self).model_fields if name in names}
+
+
+def row_of(kind: str, shape: type[RecordInput], row: models.Model, /, **more: Any) -> dict[str, Any]:
+    """A row as a record of this shape: each field from `more`, else from the column of its name, or of the id that it points with."""
+    held = {**vars(row), **more}
+    values = {name: held[name] if name in held else held[f"{name}_id"] for name in shape.model_fields}
+    return {"type": kind, **{name: _written(value) for name, value in values.items()}}
+
+
+def _written(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return str(value) if isinstance(value, UUID) else value

@@ -30,8 +30,8 @@ from apps.core.transfer import (
     Taking,
     Write,
     ids_here,
-    moment,
     paged,
+    row_of,
     shaped,
     write_nothing,
 )
@@ -39,10 +39,6 @@ from apps.core.transfer import (
 MAX_TEXT_CHARS = 200_000
 PERMISSIONS = frozenset({"network", "secrets"})
 """Questions for these, and their answers, stay here."""
-PLAIN = (
-    *("name", "kind", "description", "input_schema", "request", "feedback", "state", "reason"),
-    *("error_code", "last_error", "version"),
-)
 _Text = Annotated[str, text(MAX_TEXT_CHARS, allow_empty=True)]
 
 
@@ -83,29 +79,10 @@ class BuilderMessageRecord(RecordInput):
 def build_rows(user_id: UUID) -> Iterator[Row]:
     """Each build that has ended, with its messages behind it, oldest first."""
     for build in paged(Build.objects.for_user(user_id).exclude(state__in=OPEN_STATES), 50):
-        yield {
-            "type": "build",
-            "id": str(build.pk),
-            "capability": str(build.capability_id),
-            **{name: getattr(build, name) for name in PLAIN},
-            "conversation": build.conversation_id and str(build.conversation_id),
-            "turn": build.turn_id and str(build.turn_id),
-            "created_at": moment(build.created_at),
-            "started_at": moment(build.started_at),
-            "ended_at": moment(build.ended_at),
-        }
+        yield row_of("build", BuildRecord, build)
         for message in list(build.messages.order_by("number")):
-            if message.payload.get("kind") in PERMISSIONS:
-                continue
-            yield {
-                "type": "builder_message",
-                "build": str(build.pk),
-                "number": message.number,
-                "direction": message.direction,
-                "kind": message.type,
-                "payload": message.payload,
-                "created_at": moment(message.created_at),
-            }
+            if message.payload.get("kind") not in PERMISSIONS:
+                yield row_of("builder_message", BuilderMessageRecord, message, kind=message.type)
 
 
 def builds_plan(taking: Taking, entries: Sequence[Entry]) -> Write:
@@ -118,10 +95,8 @@ def builds_plan(taking: Taking, entries: Sequence[Entry]) -> Write:
     given = shaped(taking, [e for e in entries if e.kind == "builder_message"], BuilderMessageRecord)
     ids = ids_here(taking, "build", {each.id for _, each in heads} | {each.build for _, each in given})
     capabilities = ids_here(taking, "capability", {each.capability for _, each in heads})
-    talks = ids_here(
-        taking, "conversation", {each.conversation for _, each in heads if each.conversation}
-    )
-    turns = ids_here(taking, "turn", {each.turn for _, each in heads if each.turn})
+    talks = ids_here(taking, "conversation", {each.conversation for _, each in heads})
+    turns = ids_here(taking, "turn", {each.turn for _, each in heads})
     made: dict[UUID, Build] = {}
     for entry, record in heads:
         if ids.known(record.id) or ids[record.id] in made:
@@ -136,15 +111,11 @@ def builds_plan(taking: Taking, entries: Sequence[Entry]) -> Write:
                 conversation_id=record.conversation and talks[record.conversation],
                 turn_id=record.turn and turns[record.turn],
                 has_transcript=False,
-                created_at=record.created_at,
-                started_at=record.started_at,
-                ended_at=record.ended_at,
-                **{name: getattr(record, name) for name in PLAIN},
+                **record.columns(Build),
             )
             taking.report.take("build")
     messages = _messages(taking, given, made, ids)
-    if taking.dry_run:
-        taking.fresh |= made.keys()
+    taking.fresh |= made.keys()
 
     def write() -> None:
         insert_all(list(made.values()))
@@ -173,11 +144,8 @@ def _messages(
             messages[key, said.number] = BuilderMessage(
                 user_id=taking.user_id,
                 build_id=key,
-                number=said.number,
-                direction=said.direction,
                 type=said.kind,
-                payload=said.payload,
                 read=True,
-                created_at=said.created_at,
+                **said.columns(BuilderMessage),
             )
     return list(messages.values())

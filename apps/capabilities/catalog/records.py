@@ -1,7 +1,7 @@
 """Records of capabilities with all their versions and files, as an export has them, and how they are taken in: disabled and
 unapproved, whoever made them. What was allowed, what ran and what is secret is no part of them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -46,8 +46,8 @@ from apps.core.transfer import (
     Taking,
     Write,
     ids_here,
-    moment,
     paged,
+    row_of,
     shaped,
     write_nothing,
 )
@@ -128,38 +128,17 @@ class VersionRecord(RecordInput):
 def capability_rows(user_id: UUID) -> Iterator[Row]:
     """Each capability with its versions behind it, oldest first."""
     for capability in paged(Capability.objects.for_user(user_id), 50):
-        yield {
-            "type": "capability",
-            "id": str(capability.pk),
-            **{name: getattr(capability, name) for name in ("name", "description", "input_schema")},
-            **{name: getattr(capability, name) for name in ("runs", "successes", "failures_in_row")},
-            "last_run_at": moment(capability.last_run_at),
-            "created_at": moment(capability.created_at),
-            "updated_at": moment(capability.updated_at),
-        }
+        yield row_of("capability", CapabilityRecord, capability)
         versions = CapabilityVersion.objects.for_user(user_id).filter(capability=capability)
         for version in list(versions.order_by("number")):
-            yield _version_row(capability, version)
-
-
-def _version_row(capability: Capability, version: CapabilityVersion) -> Row:
-    plain = ("description", "input_schema", "output_schema", "tags")
-    return {
-        "type": "capability_version",
-        "id": str(version.pk),
-        "capability": str(capability.pk),
-        "number": version.number,
-        "current": version.pk == capability.current_id,
-        **{name: getattr(version, name) for name in plain},
-        "permissions": {"hosts": version.hosts, "secrets": version.secrets},
-        "examples": version.examples,
-        "files": files_read(version.path),
-        "checksum": version.checksum,
-        "origin": version.origin,
-        "quotes_others": version.quotes_others,
-        "tested_at": moment(version.tested_at),
-        "created_at": moment(version.created_at),
-    }
+            yield row_of(
+                "capability_version",
+                VersionRecord,
+                version,
+                current=version.pk == capability.current_id,
+                permissions={"hosts": version.hosts, "secrets": version.secrets},
+                files=files_read(version.path),
+            )
 
 
 def capability_documents(user_id: UUID) -> Iterator[Document]:
@@ -210,8 +189,7 @@ def capabilities_plan(taking: Taking, entries: Sequence[Entry]) -> Write:
                 continue
             numbers.add((key, version.number))
             taking.report.take("capability_version")
-    if taking.dry_run:
-        taking.fresh |= made.keys()
+    taking.fresh |= made.keys()
     if not made:
         return write_nothing
 
@@ -230,19 +208,11 @@ def capabilities_plan(taking: Taking, entries: Sequence[Entry]) -> Write:
 
 
 def _capability(taking: Taking, record: CapabilityRecord, key: UUID, name: str) -> Capability:
-    counts = ("runs", "successes", "failures_in_row")
-    past: Mapping[str, Any] = {each: getattr(record, each) for each in (*counts, "last_run_at")}
-    return Capability(
-        id=key,
-        user_id=taking.user_id,
-        name=name,
-        description=record.description,
-        input_schema=clean_schema(record.input_schema) if record.input_schema else {},
-        status=Status.DISABLED,
-        created_at=record.created_at,
-        updated_at=record.updated_at,
-        **(past if taking.own else {}),
-    )
+    values = record.columns(Capability) | {"name": name, "status": Status.DISABLED}
+    values["input_schema"] = clean_schema(record.input_schema) if record.input_schema else {}
+    if not taking.own:
+        values |= {"runs": 0, "successes": 0, "failures_in_row": 0, "last_run_at": None}
+    return Capability(id=key, user_id=taking.user_id, **values)
 
 
 def _free(name: str, taken: set[str]) -> str:

@@ -29,8 +29,8 @@ from apps.core.transfer import (
     Taking,
     Write,
     ids_here,
-    moment,
     paged,
+    row_of,
     shaped,
     write_nothing,
 )
@@ -69,14 +69,7 @@ def attachment_rows(user_id: UUID) -> Iterator[Row]:
         except NotFound:
             logger.warning("the file of attachment %s is gone: it is not exported", row.pk)
             continue
-        yield {
-            "type": "attachment",
-            "id": str(row.pk),
-            "conversation": str(row.conversation_id),
-            "name": row.name,
-            "content": b64encode(body).decode(),
-            "created_at": moment(row.created_at),
-        }
+        yield row_of("attachment", AttachmentRecord, row, content=b64encode(body).decode())
 
 
 def attachments_plan(taking: Taking, entries: Sequence[Entry]) -> Write:
@@ -105,8 +98,7 @@ def attachments_plan(taking: Taking, entries: Sequence[Entry]) -> Write:
             row.conversation_id, row.created_at = places[record.conversation], record.created_at
             made[key] = (row, record.content, found)
             taking.report.take("attachment")
-    if taking.dry_run:
-        taking.fresh |= made.keys()
+    taking.fresh |= made.keys()
     return partial(_store, taking.user_id, list(made.values())) if made else write_nothing
 
 

@@ -21,10 +21,9 @@ from apps.core.transfer import (
     Taking,
     Write,
     ids_here,
-    moment,
     paged,
+    row_of,
     shaped,
-    write_nothing,
 )
 
 TOO_MANY = f"There are {MAX_FOLDERS} folders already."
@@ -41,13 +40,7 @@ class FolderRecord(RecordInput):
 
 def folder_rows(user_id: UUID) -> Iterator[Row]:
     for folder in paged(Folder.objects.for_user(user_id)):
-        yield {
-            "type": "folder",
-            "id": str(folder.pk),
-            "name": folder.name,
-            "opened": folder.opened,
-            "created_at": moment(folder.created_at),
-        }
+        yield row_of("folder", FolderRecord, folder)
 
 
 def folders_plan(taking: Taking, entries: Sequence[Entry]) -> Write:
@@ -65,17 +58,8 @@ def folders_plan(taking: Taking, entries: Sequence[Entry]) -> Write:
             taking.report.skip(entry, TOO_MANY)
         else:
             here.add(fold(record.name))
-            created = record.created_at or taking.now
-            new.append(
-                Folder(
-                    id=ids[record.id],
-                    user_id=taking.user_id,
-                    name=record.name,
-                    opened=record.opened,
-                    created_at=created,
-                )
-            )
+            values = record.columns(Folder) | {"created_at": record.created_at or taking.now}
+            new.append(Folder(id=ids[record.id], user_id=taking.user_id, **values))
             taking.report.take("folder")
-    if taking.dry_run:
-        taking.fresh |= {folder.pk for folder in new}
-    return partial(insert_all, new) if new else write_nothing
+    taking.fresh |= {folder.pk for folder in new}
+    return partial(insert_all, new)

@@ -14,12 +14,16 @@ from apps.chat.models import OPEN_STATES, Conversation, Message, MessageKind, Ro
 from apps.core.errors import InvalidInput
 from apps.core.http.shapes import Checked, Lax, text
 from apps.core.text import strict_loads
-from apps.core.transfer import RecordId, RecordInput, RecordTime, Row, moment, paged
+from apps.core.transfer import RecordId, RecordInput, RecordTime, Row, paged, row_of
 from apps.memory.models import CaptureWindow
 
 MESSAGES_AT_ONCE = 1000
 CALLS_AT_ONCE = 100
-CUT_OFF = ("interrupted", "This was under way when the conversation was exported.")
+CUT_OFF: dict[str, Any] = {
+    "state": str(TurnStatus.INTERRUPTED),
+    "error_code": "interrupted",
+    "error_message": "This was under way when the conversation was exported.",
+}
 MAX_BLOCKS_CHARS = 10_000_000
 MAX_TEXT_CHARS = 5_000_000
 
@@ -66,18 +70,18 @@ class ConversationRecord(RecordInput):
     use_memory: bool = True
     pinned: bool = False
     archived: bool = False
-    folder: _Text64 = ""
-    model: _Text100 = ""
-    instructions: Annotated[str, text(4000, allow_empty=True)] = ""
     channel: Annotated[str, text(64)] = "izzy"
     session: _Text200 = ""
+    model: _Text100 = ""
+    instructions: Annotated[str, text(4000, allow_empty=True)] = ""
     summary: Exact = ""
     summary_until: _Number = 0
     summary_untrusted: bool = False
     summary_by: _Text100 = ""
-    summary_at: RecordTime | None = None
     last_position: _Number = 0
     last_seq: _Long = 0
+    folder: _Text64 = ""
+    summary_at: RecordTime | None = None
     tainted: bool = False
     created_at: RecordTime | None = None
     updated_at: RecordTime | None = None
@@ -152,29 +156,6 @@ class ToolCallRecord(RecordInput):
     finished_at: RecordTime | None = None
 
 
-PLAIN = {
-    "conversation": (
-        *("title", "title_by_user", "use_memory", "pinned", "archived", "channel", "session"),
-        *("model", "instructions"),
-        *("summary", "summary_until", "summary_untrusted", "summary_by", "last_position", "last_seq"),
-    ),
-    "turn": (
-        *("position", "place", "state", "client_id", "model", "memories", "memory_tokens", "usage"),
-        *("by_izzy", "attached", "spoken"),
-        *("said", "error_code", "error_message"),
-    ),
-    "message": (
-        *("position", "role", "kind", "blocks", "text", "speaker", "external_id", "stop_reason"),
-        *("round", "seq", "branch"),
-    ),
-    "tool_call": (
-        *("round", "position", "tool_use_id", "name", "tier", "input", "answer", "result", "is_error"),
-        *("untrusted", "error_code", "build_id", "duration_ms"),
-    ),
-}
-"""By kind, the columns that a record has under their own names, ids and times apart."""
-
-
 def conversation_rows(user_id: UUID) -> Iterator[Row]:
     """Each conversation with its turns, messages and tool calls behind it. A turn that is not over is exported as one that was
     interrupted, with the message that opened it alone."""
@@ -210,10 +191,18 @@ def _rows(user_id: UUID, conversations: Sequence[Conversation]) -> Iterator[Row]
     lost = calls.filter(turn_id__in=open_turns, untrusted=True).values_list("conversation_id", flat=True)
     tainted |= {key for key in lost if key} if open_turns else set()
     for conversation in conversations:
-        yield _row(conversation, conversation.id in tainted)
+        yield row_of(
+            "conversation",
+            ConversationRecord,
+            conversation,
+            folder=conversation.folder.name if conversation.folder else "",
+            tainted=conversation.id in tainted,
+        )
         yield from map(_turn_row, turns[conversation.id])
         own = _paged(messages, conversation.id) if held is None else iter(held[conversation.id])
-        yield from (_message_row(each) for each in own if not _is_cut_off(each, open_turns))
+        for message in own:
+            if not _is_cut_off(message, open_turns):
+                yield row_of("message", MessageRecord, message)
         if conversation.id in called:
             ended = [turn.id for turn in turns[conversation.id] if turn.id not in open_turns]
             yield from _call_rows(user_id, ended)
@@ -232,46 +221,9 @@ def _is_cut_off(message: Message, open_turns: set[UUID]) -> bool:
     return message.turn_id in open_turns and not opening
 
 
-def _row(conversation: Conversation, tainted: bool) -> Row:
-    return {
-        "type": "conversation",
-        "id": str(conversation.id),
-        **{name: getattr(conversation, name) for name in PLAIN["conversation"]},
-        "folder": conversation.folder.name if conversation.folder else "",
-        "summary_at": moment(conversation.summary_at),
-        "tainted": tainted,
-        "created_at": moment(conversation.created_at),
-        "updated_at": moment(conversation.updated_at),
-    }
-
-
 def _turn_row(turn: Turn) -> Row:
-    row = {
-        "type": "turn",
-        "id": str(turn.id),
-        "conversation": str(turn.conversation_id),
-        **{name: getattr(turn, name) for name in PLAIN["turn"]},
-        "created_at": moment(turn.created_at),
-        "started_at": moment(turn.started_at),
-        "ended_at": moment(turn.ended_at),
-    }
-    if turn.state in OPEN_STATES:
-        row["state"] = str(TurnStatus.INTERRUPTED)
-        row["error_code"], row["error_message"] = CUT_OFF
-        row["ended_at"] = moment(turn.started_at or turn.created_at)
-    return row
-
-
-def _message_row(message: Message) -> Row:
-    return {
-        "type": "message",
-        "id": str(message.id),
-        "conversation": str(message.conversation_id),
-        "turn": message.turn_id and str(message.turn_id),
-        **{name: getattr(message, name) for name in PLAIN["message"]},
-        "superseded_by": message.superseded_by_id and str(message.superseded_by_id),
-        "created_at": moment(message.created_at),
-    }
+    cut_off = CUT_OFF | {"ended_at": turn.started_at or turn.created_at}
+    return row_of("turn", TurnRecord, turn, **(cut_off if turn.state in OPEN_STATES else {}))
 
 
 def _call_rows(user_id: UUID, turn_ids: Sequence[UUID]) -> Iterator[Row]:
@@ -280,13 +232,4 @@ def _call_rows(user_id: UUID, turn_ids: Sequence[UUID]) -> Iterator[Row]:
         rows = ToolCall.objects.owned_by(user_id).filter(turn_id__in=some, state=ToolCall.State.DONE)
         order = {key: place for place, key in enumerate(some)}
         for call in sorted(rows, key=lambda row: (order[row.turn_id], row.round, row.position)):  # type: ignore[index]
-            yield {
-                "type": "tool_call",
-                "id": str(call.id),
-                "conversation": str(call.conversation_id),
-                "turn": str(call.turn_id),
-                **{name: getattr(call, name) for name in PLAIN["tool_call"]},
-                "created_at": moment(call.created_at),
-                "started_at": moment(call.started_at),
-                "finished_at": moment(call.finished_at),
-            }
+            yield row_of("tool_call", ToolCallRecord, call)

@@ -13,7 +13,6 @@ from apps.agent.models import ToolCall
 from apps.chat.attachments.selectors import ids_in
 from apps.chat.conversations.handover import document_of
 from apps.chat.conversations.records import (
-    PLAIN,
     ConversationRecord,
     MessageRecord,
     ToolCallRecord,
@@ -78,7 +77,7 @@ class _Batch:
         calls = shaped(taking, by_kind["tool_call"], ToolCallRecord)
         keys = {record.id for _, record in heads}
         keys |= {each.conversation for rows in (turns, messages, calls) for _, each in rows}
-        said = [key for _, each in messages for key in (each.turn, each.superseded_by) if key]
+        said = [key for _, each in messages for key in (each.turn, each.superseded_by)]
         self.ids = {
             "conversation": ids_here(taking, "conversation", keys),
             "turn": ids_here(
@@ -113,12 +112,13 @@ class _Batch:
             if ids.known(record.id) or key in self.conversations:
                 taking.report.skip(entry, KNOWN)
                 continue
-            values: dict[str, Any] = {name: getattr(record, name) for name in PLAIN["conversation"]}
+            values = record.columns(Conversation)
             if not taking.own:
                 own = record.channel == CHAT_CHANNEL
                 values["channel"] = CHANNEL if own else record.channel
                 values["session"] = record.session or str(record.id)
-                values |= {"summary": "", "summary_until": 0, "last_seq": 0, "use_memory": True}
+                values |= {"summary": "", "summary_until": 0, "summary_at": None, "last_seq": 0}
+                values["use_memory"] = True
                 values |= {"pinned": False, "archived": False, "model": "", "instructions": ""}
                 values |= {"title": record.title or record.session, "title_by_user": True}
             number, session = 1, values["session"]
@@ -126,23 +126,20 @@ class _Batch:
                 number += 1
                 values["session"] = f"{session[:190]} ({number})"
             names.add((values["channel"], values["session"]))
-            created = record.created_at or record.updated_at or taking.now
+            values["created_at"] = record.created_at or record.updated_at or taking.now
+            values["updated_at"] = record.updated_at or values["created_at"]
             self.conversations[key] = Conversation(
                 id=key,
                 user_id=taking.user_id,
                 folder_id=folders.get(fold(record.folder)) if taking.own else None,
-                summary_at=record.summary_at if taking.own else None,
                 stored_seq=values["last_seq"],
                 pruned_seq=values["last_seq"],
-                created_at=created,
-                updated_at=record.updated_at or created,
                 **values,
             )
             if record.tainted or not taking.trusted:
                 self.tainted.add(key)
             taking.report.take("conversation")
-        if taking.dry_run:
-            taking.fresh |= self.conversations.keys()
+        taking.fresh |= self.conversations.keys()
 
     def _conversation(self, entry: Entry, key: UUID) -> Conversation | None:
         """The conversation that a part of one goes into: a new one, or the one that this file goes on with. Else the report
@@ -181,7 +178,7 @@ class _Batch:
     def _turns(self, turns: Sequence[tuple[Entry, TurnRecord]]) -> None:
         taking, ids = self.taking, self.ids["turn"]
         notes = {_note_id(item) for _, record in turns for item in record.memories}
-        here = ids_here(taking, "note", {key for key in notes if key})
+        here = ids_here(taking, "note", notes)
         clients = {record.client_id for _, record in turns if record.client_id}
         rows = Turn.objects.for_user(taking.user_id).filter(client_id__in=clients)
         taken = set(rows.values_list("client_id", flat=True))
@@ -194,7 +191,7 @@ class _Batch:
             elif conversation is None:
                 taking.report.skip(entry, self._why(record.conversation))
             else:
-                values = {name: getattr(record, name) for name in PLAIN["turn"]}
+                values = record.columns(Turn)
                 values["memories"] = [
                     _surfaced(item, here) for item in record.memories if _note_id(item)
                 ]
@@ -206,15 +203,11 @@ class _Batch:
                     user_id=taking.user_id,
                     conversation=conversation,
                     announced=True,
-                    created_at=record.created_at,
-                    started_at=record.started_at,
-                    ended_at=record.ended_at,
                     **values,
                 )
                 self.more |= {place} & self.grown.keys()
                 taking.report.take("turn")
-        if taking.dry_run:
-            taking.fresh |= self.turns.keys()
+        taking.fresh |= self.turns.keys()
 
     def _why(self, key: UUID) -> str:
         return DIVERGED if self.ids["conversation"].known(key) else GONE
@@ -243,8 +236,7 @@ class _Batch:
                 names |= {(here, record.external_id)} if record.external_id else set()
                 self.messages.append(self._message(record, key, conversation))
                 taking.report.take("message")
-        if taking.dry_run:
-            taking.fresh |= {message.id for message in self.messages}
+        taking.fresh |= {message.id for message in self.messages}
 
     def _ends(self, keys: Iterable[UUID]) -> dict[UUID, set[UUID]]:
         """By conversation that was here before, its last message and the turn of that."""
@@ -267,7 +259,7 @@ class _Batch:
 
     def _message(self, record: MessageRecord, key: UUID, conversation: Conversation) -> Message:
         own = self.taking.own
-        values = {name: getattr(record, name) for name in PLAIN["message"]}
+        values = record.columns(Message)
         for old, new in self._files_renamed(record).items():
             values["blocks"] = values["blocks"].replace(str(old), str(new))
         if not own:
@@ -287,7 +279,6 @@ class _Batch:
             superseded_by_id=self._turn(record.superseded_by) if own else None,
             indexed=True,
             captured=True,
-            created_at=record.created_at,
             **values,
         )
 
@@ -322,10 +313,7 @@ class _Batch:
                         conversation_id=conversation.id,
                         turn_id=turn,
                         state=ToolCall.State.DONE,
-                        created_at=record.created_at,
-                        started_at=record.started_at,
-                        finished_at=record.finished_at,
-                        **{name: getattr(record, name) for name in PLAIN["tool_call"]},
+                        **record.columns(ToolCall),
                     )
                 )
                 taking.report.take("tool_call")

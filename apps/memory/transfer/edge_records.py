@@ -20,10 +20,9 @@ from apps.core.transfer import (
     Write,
     derived_id,
     ids_here,
-    moment,
     paged,
+    row_of,
     shaped,
-    write_nothing,
 )
 from apps.memory.models import (
     Memory,
@@ -53,15 +52,7 @@ def edge_rows(user_id: UUID) -> Iterator[Row]:
     """The links between notes that are not deleted."""
     edges = MemoryEdge.objects.for_user(user_id)
     for edge in paged(edges.filter(source__deleted_at=None, target__deleted_at=None)):
-        yield {
-            "type": "edge",
-            "id": str(edge.pk),
-            "source": str(edge.source_id),
-            "target": str(edge.target_id),
-            "relation": edge.relation,
-            "weight": edge.weight,
-            "created_at": moment(edge.created_at),
-        }
+        yield row_of("edge", EdgeRecord, edge)
 
 
 def edges_plan(taking: Taking, entries: Sequence[Entry]) -> Write:
@@ -116,12 +107,10 @@ def _edges(taking: Taking, given: Sequence[tuple[Entry, EdgeRecord]]) -> Write:
                     user_id=taking.user_id,
                     source_id=source,
                     target_id=target,
-                    relation=edge.relation,
-                    weight=edge.weight,
-                    created_at=edge.created_at or taking.now,
+                    **edge.columns(MemoryEdge) | {"created_at": edge.created_at or taking.now},
                 )
             )
-    return partial(insert_all, new) if new else write_nothing
+    return partial(insert_all, new)
 
 
 def _not_imported(user_id: UUID, keys: Collection[UUID]) -> set[UUID]:

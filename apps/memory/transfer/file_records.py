@@ -25,8 +25,8 @@ from apps.core.transfer import (
     Write,
     derived_id,
     ids_here,
-    moment,
     pages,
+    row_of,
     shaped,
     write_nothing,
 )
@@ -84,25 +84,9 @@ def file_rows(user_id: UUID) -> Iterator[Row]:
         for row in revisions.filter(file_id__in=[file.pk for file in files]).order_by("version"):
             former[row.file_id].append(row)
         for file in files:
-            yield {
-                "type": "file",
-                "id": str(file.pk),
-                **{name: getattr(file, name) for name in ("path", "content", "origin", "trust")},
-                "created_at": moment(file.created_at),
-                "updated_at": moment(file.updated_at),
-            }
-            yield from map(_revision_row, former[file.pk])
-
-
-def _revision_row(row: MemoryFileRevision) -> Row:
-    names = ("version", "path", "content", "trust", "action", "actor", "reason")
-    plain = {name: getattr(row, name) for name in names}
-    return {
-        "type": "file_revision",
-        "file": str(row.file_id),
-        **plain,
-        "created_at": moment(row.created_at),
-    }
+            yield row_of("file", FileRecord, file)
+            for row in former[file.pk]:
+                yield row_of("file_revision", FileRevisionRecord, row)
 
 
 def files_plan(taking: Taking, entries: Sequence[Entry]) -> Write:
@@ -137,8 +121,7 @@ def files_plan(taking: Taking, entries: Sequence[Entry]) -> Write:
             taken[path] = key
             taking.report.take(entry.kind)
     revisions = _revisions(taking, former, made, ids.here)
-    if taking.dry_run:
-        taking.fresh |= made.keys()
+    taking.fresh |= made.keys()
     if not made:
         return write_nothing
     files = list(made.values())
@@ -219,16 +202,10 @@ def _revisions(
         else:
             counts[file.pk] += 1
             taking.report.take("file_revision")
+            others = {} if taking.own else {"trust": file.trust, "actor": Origin.IMPORT}
             rows[file.pk, record.version] = MemoryFileRevision(
                 user_id=taking.user_id,
                 file_id=file.pk,
-                version=record.version,
-                path=record.path,
-                content=record.content,
-                trust=record.trust if taking.own else file.trust,
-                action=record.action,
-                actor=record.actor if taking.own else Origin.IMPORT,
-                reason=record.reason,
-                created_at=record.created_at,
+                **record.columns(MemoryFileRevision) | others,
             )
     return list(rows.values())

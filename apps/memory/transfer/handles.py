@@ -22,8 +22,8 @@ from apps.core.transfer import (
     Taking,
     Write,
     ids_here,
+    row_of,
     shaped,
-    write_nothing,
 )
 from apps.memory.models import Memory, NoteHandle
 
@@ -56,12 +56,7 @@ def handle_rows(user_id: UUID) -> Iterator[Row]:
                 there[talk] = owners["conversation"](user_id, talk)
             if not there[talk]:
                 continue
-            yield {
-                "type": "handle",
-                "conversation": str(handle.conversation_id),
-                "number": handle.number,
-                "note": str(note) if note and note not in deleted else None,
-            }
+            yield row_of("handle", HandleRecord, handle, note=None if note in deleted else note)
         after = (page[-1].conversation_id, page[-1].number)
 
 
@@ -69,7 +64,7 @@ def handles_plan(taking: Taking, entries: Sequence[Entry]) -> Write:
     """Plans the handles of conversations of the user's own export; a number or note that has one there keeps it."""
     given = shaped(taking, entries, HandleRecord)
     talks = ids_here(taking, "conversation", {record.conversation for _, record in given})
-    notes = ids_here(taking, "note", {record.note for _, record in given if record.note})
+    notes = ids_here(taking, "note", {record.note for _, record in given})
     here = {talks[record.conversation] for _, record in given}
     rows = NoteHandle.objects.for_user(taking.user_id).filter(conversation_id__in=here)
     taken = set(rows.values_list("conversation_id", "number"))
@@ -77,7 +72,7 @@ def handles_plan(taking: Taking, entries: Sequence[Entry]) -> Write:
     new = []
     for entry, record in given:
         talk = talks[record.conversation]
-        note = notes[record.note] if record.note and notes.known(record.note) else None
+        note = notes.of_known(record.note)
         if not taking.own:
             taking.report.skip(entry, OWN_ONLY)
         elif not talks.known(record.conversation):
@@ -93,4 +88,4 @@ def handles_plan(taking: Taking, entries: Sequence[Entry]) -> Write:
                     user_id=taking.user_id, conversation_id=talk, number=record.number, memory_id=note
                 )
             )
-    return partial(insert_all, new) if new else write_nothing
+    return partial(insert_all, new)

@@ -14,8 +14,8 @@ from apps.core.transfer import (
     RecordInput,
     RecordTime,
     Row,
-    moment,
     pages,
+    row_of,
 )
 from apps.memory.models import (
     Action,
@@ -138,7 +138,8 @@ def note_rows(user_id: UUID, chosen: QuerySet[Memory] | None = None) -> Iterator
             former[row.memory_id].append(row)
         for note in notes:
             yield note_row(note, cycle, kept)
-            yield from map(revision_row, former[note.pk])
+            for row in former[note.pk]:
+                yield row_of("revision", RevisionRecord, row, note=row.memory_id)
 
 
 def _kept(user_id: UUID, keys: Iterable[UUID | None]) -> set[UUID]:
@@ -156,38 +157,12 @@ def note_row(note: Memory, cycle: int, kept: Collection[UUID]) -> Row:
     wait, by = note.occasions_wait, note.occasions_by
     waits = wait == OccasionsWait.MODEL or (wait == OccasionsWait.CHECK and by != OccasionsBy.MODEL)
     target, instead = note.proposed_target_id, note.superseded_by_id
-    return {
-        "type": "note",
-        "id": str(note.pk),
-        **{name: getattr(note, name) for name in ("content", "tier", "kind", "importance")},
-        "priority": note.priority,
-        "decay_rate": note.decay_rate,
-        "turns": max(0, cycle - note.priority_cycle),
-        **{name: getattr(note, name) for name in ("tags", "category", "occasions", "occasions_by")},
-        "occasions_open": waits,
-        "status": note.status,
-        "valid_from": moment(note.valid_from),
-        "valid_to": moment(note.valid_to),
-        "superseded_by": str(instead) if instead in kept else None,
-        **{name: getattr(note, name) for name in ("review_reason", "proposed_action")},
-        "proposed_target": str(target) if target in kept else None,
-        **{name: getattr(note, name) for name in ("proposed_fields", "origin", "trust")},
-        "source_conversation": note.source_conversation_id and str(note.source_conversation_id),
-        "source_message": note.source_message_id and str(note.source_message_id),
-        "created_at": moment(note.created_at),
-        "updated_at": moment(note.updated_at),
-        "last_accessed": moment(note.last_accessed),
-        "access_count": note.access_count,
-        "use_count": note.use_count,
-    }
-
-
-def revision_row(row: MemoryRevision) -> Row:
-    names = ("version", "content", "state", "action", "actor", "reason")
-    plain = {name: getattr(row, name) for name in names}
-    return {
-        "type": "revision",
-        "note": str(row.memory_id),
-        **plain,
-        "created_at": moment(row.created_at),
-    }
+    return row_of(
+        "note",
+        NoteRecord,
+        note,
+        turns=max(0, cycle - note.priority_cycle),
+        occasions_open=waits,
+        superseded_by=instead if instead in kept else None,
+        proposed_target=target if target in kept else None,
+    )

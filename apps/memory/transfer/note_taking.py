@@ -122,13 +122,13 @@ class _Batch:
             for key in (record.id, record.superseded_by, record.proposed_target)
         }
         keys |= {key for _, row in self.former for key in _named(row)}
-        ids = ids_here(taking, "note", {key for key in keys if key})
+        ids = ids_here(taking, "note", keys)
         said = _said_already(
             taking, [record for entry, record in self.given if entry.kind == "foreign_note"]
         )
         there = _there(taking.user_id, [ids[record.id] for _, record in self.given])
         sources = [
-            ids_here(taking, kind, {key for _, record in self.given if (key := getattr(record, name))})
+            ids_here(taking, kind, {getattr(record, name) for _, record in self.given})
             for kind, name in (("conversation", "source_conversation"), ("message", "source_message"))
         ]
         made: dict[UUID, _New] = {}
@@ -151,8 +151,7 @@ class _Batch:
                 taking.report.take(entry.kind)
         self._point(made, ids)
         self._revise(made, ids)
-        if taking.dry_run:
-            taking.fresh |= made.keys()
+        taking.fresh |= made.keys()
         return list(made.values())
 
     def _point(self, made: Mapping[UUID, _New], ids: Ids) -> None:
@@ -218,19 +217,11 @@ def _revision(
         if change.merged:
             facts["merged"] = [str(ids[key]) for key in change.merged]
         state["change"] = facts
+    values = record.columns(MemoryRevision) | {"state": state}
     if not taking.own:
         state |= {"trust": str(note.trust), "occasions": [], "occasions_by": ""}
-    return MemoryRevision(
-        user_id=taking.user_id,
-        memory_id=note.pk,
-        version=record.version,
-        content=record.content,
-        state=state,
-        action=record.action,
-        actor=record.actor if taking.own else Origin.IMPORT,
-        reason=record.reason,
-        created_at=record.created_at,
-    )
+        values["actor"] = Origin.IMPORT
+    return MemoryRevision(user_id=taking.user_id, memory_id=note.pk, **values)
 
 
 def _foreign(taking: Taking, entries: Sequence[Entry]) -> list[tuple[Entry, NoteRecord]]:

@@ -20,10 +20,9 @@ from apps.core.transfer import (
     Taking,
     Write,
     ids_here,
-    moment,
     paged,
+    row_of,
     shaped,
-    write_nothing,
 )
 from apps.memory.models import MemoryUse, UsedIn
 from apps.memory.models.uses import MAX_QUESTION_CHARS, MAX_WHY_CHARS
@@ -51,17 +50,8 @@ def use_rows(user_id: UUID) -> Iterator[Row]:
         if talk and talk not in there:
             there[talk] = owners["conversation"](user_id, talk)
         known = talk is not None and there[talk]
-        yield {
-            "type": "use",
-            "id": str(use.pk),
-            "note": str(use.memory_id),
-            "used_in": use.used_in,
-            "question": use.question,
-            "reason": use.reason,
-            "conversation": str(talk) if known else None,
-            "message": str(use.message_id) if known and use.message_id else None,
-            "created_at": moment(use.created_at),
-        }
+        place = {} if known else {"conversation": None, "message": None}
+        yield row_of("use", UseRecord, use, note=use.memory_id, **place)
 
 
 def uses_plan(taking: Taking, entries: Sequence[Entry]) -> Write:
@@ -69,10 +59,8 @@ def uses_plan(taking: Taking, entries: Sequence[Entry]) -> Write:
     given = shaped(taking, entries, UseRecord)
     ids = ids_here(taking, "use", {record.id for _, record in given})
     notes = ids_here(taking, "note", {record.note for _, record in given})
-    talks = ids_here(
-        taking, "conversation", {record.conversation for _, record in given if record.conversation}
-    )
-    said = ids_here(taking, "message", {record.message for _, record in given if record.message})
+    talks = ids_here(taking, "conversation", {record.conversation for _, record in given})
+    said = ids_here(taking, "message", {record.message for _, record in given})
     rows = MemoryUse.objects.owned_by(taking.user_id)
     held: dict[UUID, int] = {}
     for key in rows.filter(memory_id__in={notes[record.note] for _, record in given}).values_list(
@@ -81,7 +69,7 @@ def uses_plan(taking: Taking, entries: Sequence[Entry]) -> Write:
         held[key] = held.get(key, 0) + 1
     new = []
     for entry, record in given:
-        note, talk, message = notes[record.note], record.conversation, record.message
+        note = notes[record.note]
         if not taking.own:
             taking.report.skip(entry, OWN_ONLY)
         elif not notes.known(record.note):
@@ -96,12 +84,9 @@ def uses_plan(taking: Taking, entries: Sequence[Entry]) -> Write:
                     id=ids[record.id],
                     user_id=taking.user_id,
                     memory_id=note,
-                    used_in=record.used_in,
-                    question=record.question,
-                    reason=record.reason,
-                    conversation_id=talks[talk] if talk and talks.known(talk) else None,
-                    message_id=said[message] if message and said.known(message) else None,
-                    created_at=record.created_at,
+                    conversation_id=talks.of_known(record.conversation),
+                    message_id=said.of_known(record.message),
+                    **record.columns(MemoryUse),
                 )
             )
-    return partial(insert_all, new) if new else write_nothing
+    return partial(insert_all, new)
