@@ -30,7 +30,7 @@ Preferences.objects.create(user=user)
 print("token", token_create(user=user, name="benchmark", scopes=["read", "write"])[1])
 """
 START_SECONDS = 60
-HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
+HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 TEXT, CLOSE, PING, PONG = 0x1, 0x8, 0x9, 0xA
 
 
@@ -158,17 +158,20 @@ async def model_server(
     async def reply(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         # Cancelled when the loop ends: asyncio would log that nobody asks for the outcome.
         with suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
-            body = await reader.readexactly(int(head.split("content-length:")[1].split("\r\n")[0]))
-            bodies.append(body)
-            request = json.loads(body)
-            writer.write(HEAD)
-            async for event in _events(request["model"], answer(request)):
-                writer.write(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode())
-                await writer.drain()
+            while True:  # the connection is kept open
+                head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
+                body = await reader.readexactly(int(head.split("content-length:")[1].split("\r\n")[0]))
+                bodies.append(body)
+                request = json.loads(body)
+                writer.write(HEAD)
+                async for event in _events(request["model"], answer(request)):
+                    data = f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()
+                    writer.write(b"%x\r\n%s\r\n" % (len(data), data))
+                    await writer.drain()
+                writer.write(b"0\r\n\r\n")
         writer.close()
 
-    server = await asyncio.start_server(reply, "127.0.0.1", 0, limit=2**26)
+    server = await asyncio.start_server(reply, "127.0.0.1", 0, limit=2**26, backlog=1024)
     try:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", bodies
     finally:

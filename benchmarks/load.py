@@ -1,42 +1,25 @@
 """Many chats at once over websockets, with a ramp: errors, delay of each delta beside a bare Channels echo, processor time, memory."""
 
 import asyncio
-import json
-import re
 import tempfile
 import time
 from argparse import ArgumentParser
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from benchmarks._load_model import Pace, paced_model
-from benchmarks._network import WebProcess, WebSocket, web_process
+from benchmarks._chats import Measured, chat, delays_add, echoes
+from benchmarks._load_model import Pace
+from benchmarks._network import model_server, web_process
 from benchmarks._processes import Served, served
 from benchmarks.report import Report, Timing
 
-STAMP = re.compile(r"t(\d{10,}) ")
 AIM_FACTOR, AIM_MORE_MS, AIM_ACKNOWLEDGED_MS = 2.0, 100.0, 1000.0
 AIM_TURN_MS, AIM_DELTA_MS, AIM_PSS = 40.0, 0.3, 350.0
 WARM_UP_SECONDS = 6.0
 TURNS_AT_ONCE = 4
-PATIENCE = 60.0
-
-
-@dataclass
-class Measured:
-    """Of all chats, times in milliseconds; deltas are counted and timed between `first` and `last` (perf_counter) alone."""
-
-    first: float = 0.0
-    last: float = 0.0
-    deltas: list[float] = field(default_factory=list)
-    frames: int = 0
-    acknowledged: list[float] = field(default_factory=list)
-    first_delta: list[float] = field(default_factory=list)
-    ended: int = 0
-    errors: list[str] = field(default_factory=list)
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -61,7 +44,7 @@ async def _run(options: dict[str, Any]) -> Report:
     report = Report("load", settings=options)
     echoed = await _echoes(options)
     pace = Pace(rate=options["rate"])
-    async with paced_model(pace) as url:
+    async with model_server(pace.answer) as (url, _):
         environment = {"ANTHROPIC_BASE_URL": url, "IZZY_WEB_PROCESSES": str(processes)}
         environment |= {"DATABASE_URL": options["database"]} if options["database"] else {}
         environment |= {"REDIS_URL": options["redis"]} if options["redis"] else {}
@@ -81,7 +64,7 @@ async def _run(options: dict[str, Any]) -> Report:
             (
                 chats,
                 measured.ended,
-                len(measured.errors) + len(pace.problems),
+                len(measured.errors),
                 locked,
                 len(measured.deltas),
                 len(measured.deltas) / options["seconds"],
@@ -89,41 +72,36 @@ async def _run(options: dict[str, Any]) -> Report:
             )
         ],
     )
-    _aims(report, echoed, measured, figures, clean=not (measured.errors or pace.problems or locked))
-    report.notes += sorted({*measured.errors, *pace.problems})[:5]
+    _aims(report, echoed, measured, figures, clean=not (measured.errors or locked))
+    report.notes += sorted(set(measured.errors))[:5]
     return report
 
 
 # --- Parts -----------------------------------------------------------------------------------------------------
 
 
-async def _echoes(options: dict[str, Any]) -> Measured:
+async def _echoes(options: dict[str, Any]) -> list[float]:
     """As many sockets, each sending and getting back as many frames a second, at as many bare processes."""
-    measured = Measured()
-    seconds = min(15.0, options["seconds"])
-
-    async def talk(number: int, echo: WebProcess, begun: float) -> None:
-        socket = await WebSocket.connect("127.0.0.1", echo.port, "/")
-        sent, due = 0, begun + number / options["chats"] / options["rate"]
-        while sent < seconds * options["rate"]:
-            await asyncio.sleep(due + sent / options["rate"] - time.perf_counter())
-            stamp = time.perf_counter_ns()
-            await socket.send(json.dumps({"type": "text_delta", "text": f"t{stamp} "}))
-            await socket.receive()
-            measured.deltas.append((time.perf_counter_ns() - stamp) / 1e6)
-            sent += 1
-        socket.close()
-
+    chats, rate = options["chats"], options["rate"]
+    count = round(min(15.0, options["seconds"]) * rate)
     with tempfile.TemporaryDirectory(prefix="izzy-benchmark-") as folder, ExitStack() as stack:
-        echoes = [
+        processes = [
             stack.enter_context(web_process(Path(folder), "benchmarks._network:echo"))
             for _ in range(options["processes"])
         ]
         begun = time.perf_counter() + 1
-        await asyncio.gather(
-            *(talk(number, echoes[number % len(echoes)], begun) for number in range(options["chats"]))
+        times = await asyncio.gather(
+            *(
+                echoes(
+                    processes[number % len(processes)].port,
+                    count=count,
+                    rate=rate,
+                    begun=begun + number / chats / rate,
+                )
+                for number in range(chats)
+            )
         )
-    return measured
+    return list(chain.from_iterable(times))
 
 
 async def _warm(izzy: Served, processes: int) -> None:
@@ -137,7 +115,7 @@ async def _warm(izzy: Served, processes: int) -> None:
 
 async def _turns(report: Report, izzy: Served, turns: int) -> None:
     """Turns of one delta each, a few at a time: what a turn costs but for its deltas."""
-    measured = Measured(last=float("inf"))
+    measured = Measured()
     left = iter(range(turns))
 
     async def work() -> None:
@@ -196,12 +174,12 @@ async def _load(
     measured.last = measured.first + options["seconds"]
     pace.count, pace.until = None, measured.last + 1
 
-    async def chat(number: int) -> None:
+    async def begin(number: int) -> None:
         await asyncio.sleep(options["ramp"] * number / options["chats"])
         await _chat(izzy, number, measured)
 
     async with _window(izzy, measured) as figures:
-        await asyncio.gather(*(chat(number) for number in range(options["chats"])))
+        await asyncio.gather(*(begin(number) for number in range(options["chats"])))
     web, ramp_web, worker, client = figures["web"], figures["ramp"], figures["worker"], figures["client"]
     per_delta = web * 1000 / max(1, len(measured.deltas))
     pss = figures["pss"]
@@ -255,82 +233,29 @@ async def _window(izzy: Served, measured: Measured) -> AsyncIterator[dict[str, A
 
 
 async def _chat(izzy: Served, number: int, measured: Measured) -> None:
-    """One message over a websocket of its own, to the end of its turn."""
-    token = izzy.tokens[number % len(izzy.tokens)]
-    try:
-        page = await WebSocket.connect(
-            "127.0.0.1", izzy.port, "/ws/chat/", {"Authorization": f"Bearer {token}"}
-        )
-    except (OSError, asyncio.IncompleteReadError) as error:
-        measured.errors.append(f"could not connect: {error!r}")
-        return
-    try:
-        sent = time.perf_counter_ns()
-        text = f"What did I plan for bed {number % 31}? Tell me all about it."
-        await page.send(json.dumps({"type": "message", "text": text, "client_id": f"l{sent}-{number}"}))
-        seen = 0
-        while True:
-            async with asyncio.timeout(PATIENCE):
-                text = await page.receive() or ""
-            if text.startswith('{"type":"html"'):
-                continue
-            now = time.perf_counter_ns()
-            if text.startswith('{"type":"text_delta"'):
-                seen += 1
-                if seen == 1:
-                    measured.first_delta.append((now - sent) / 1e6)
-                if measured.first <= now / 1e9 <= measured.last:
-                    measured.frames += 1
-                    measured.deltas += [(now - int(stamp)) / 1e6 for stamp in STAMP.findall(text)]
-            elif not text or _other(json.loads(text), now - sent, measured):
-                break
-        if not text:
-            measured.errors.append("the socket was closed")
-    except (TimeoutError, OSError, asyncio.IncompleteReadError) as error:
-        measured.errors.append("a chat went silent" if isinstance(error, TimeoutError) else repr(error))
-    finally:
-        page.close()
-
-
-def _other(frame: dict[str, Any], took: int, measured: Measured) -> bool:
-    """Notes a frame that is no text; whether the turn is over."""
-    match frame["type"]:
-        case "turn_queued":
-            measured.acknowledged.append(took / 1e6)
-        case "response":
-            measured.ended += 1
-            return True
-        case "error" | "turn_stopped" | "model_retry":
-            measured.errors.append(str(frame.get("message", frame["type"])))
-            return bool(frame["type"] != "model_retry")
-    return False
+    headers = {"Authorization": f"Bearer {izzy.tokens[number % len(izzy.tokens)]}"}
+    words = f"What did I plan for bed {number % 31}? Tell me all about it."
+    await chat(izzy.port, headers, words, measured)
 
 
 # --- The report ------------------------------------------------------------------------------------------------
 
 
-def _times(report: Report, echoed: Measured, measured: Measured) -> None:
-    rows = (
-        ("bare Channels echo at this rate, round trip", echoed.deltas),
+def _times(report: Report, echoed: list[float], measured: Measured) -> None:
+    rows = [
+        ("bare Channels echo at this rate, round trip", echoed),
         ("text delta, from the model server to the client", measured.deltas),
         ("message to acknowledgement", measured.acknowledged),
         ("message to first delta", measured.first_delta),
-    )
-    report.section(
-        "Delays, ms",
-        ["what", "n", "p50", "p95", "max"],
-        [
-            (what, len(times), *(Timing.of(times) if times else (None, None)), max(times, default=None))
-            for what, times in rows
-        ],
-    )
+    ]
+    delays_add(report, "Delays, ms", rows)
 
 
 def _aims(
-    report: Report, echoed: Measured, measured: Measured, figures: tuple[float, float], *, clean: bool
+    report: Report, echoed: list[float], measured: Measured, figures: tuple[float, float], *, clean: bool
 ) -> None:
     per_delta, pss = figures
-    limit = AIM_FACTOR * Timing.of(echoed.deltas).p95 + AIM_MORE_MS
+    limit = AIM_FACTOR * Timing.of(echoed).p95 + AIM_MORE_MS
     report.aims |= {
         "no error, and every chat ends well": clean and measured.ended == report.settings["chats"],
         f"p95 of a delta ≤ 2 × the echo's + 100 ms ({limit:.0f} ms)": bool(measured.deltas)

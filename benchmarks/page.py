@@ -14,6 +14,7 @@ from argparse import ArgumentParser
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from queue import Queue
 from typing import Any
 from uuid import UUID
 
@@ -22,8 +23,8 @@ from django.conf import settings
 from apps.accounts.models import User
 from apps.chat.models import Conversation, Message, Role, Turn, TurnStatus
 from apps.core.text import canonical_json
-from benchmarks._load_model import PIECES, PROSE, Pace, paced_model
-from benchmarks._network import WebProcess, environment_of, web_process
+from benchmarks._load_model import PIECES, PROSE, Pace
+from benchmarks._network import WebProcess, environment_of, model_server, web_process
 from benchmarks._scratch import database_environment, make_user, scratch_database
 from benchmarks.report import Report, Timing
 
@@ -250,21 +251,18 @@ def _beside(folder: Path, model: str) -> dict[str, str]:
 @contextmanager
 def _model() -> Iterator[str]:
     """The address of a model server that runs beside, in a thread: the browser's library has the loop of this one."""
-    loop, ready, over = asyncio.new_event_loop(), threading.Event(), asyncio.Event()
-    addresses: list[str] = []
+    ready, over = Queue[tuple[str, asyncio.AbstractEventLoop]](), asyncio.Event()
 
     async def serve() -> None:
-        async with paced_model(Pace(rate=400, count=len(PIECES))) as address:
-            addresses.append(address)
-            ready.set()
+        async with model_server(Pace(rate=400, count=len(PIECES)).answer) as (address, _):
+            ready.put((address, asyncio.get_running_loop()))
             await over.wait()
 
-    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()), daemon=True)
+    thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
     thread.start()
-    ready.wait(10)
+    address, loop = ready.get(timeout=10)
     try:
-        yield addresses[0]
+        yield address
     finally:
         loop.call_soon_threadsafe(over.set)
         thread.join(10)
-        loop.close()
