@@ -281,8 +281,12 @@ def _memory() -> list[Subject]:
 def _capabilities() -> list[Subject]:
     from apps.agent.tools.patterns import MAX_MATCHED_CHARS, MAX_PATTERN_CHARS, matcher, pattern_problem
     from apps.agent.tools.schema import schema_error
-    from apps.capabilities.catalog.drafts import MAX_MAIN_CHARS, clean_main
-    from apps.capabilities.catalog.names import clean_host, clean_secret_name
+    from apps.capabilities.catalog.drafts import (
+        MAX_MAIN_CHARS,
+        clean_host,
+        clean_main,
+        clean_secret_name,
+    )
     from apps.capabilities.sandbox.requirements import MAX_BYTES, parse_requirements
     listed: dict[str, Any] = {'type': 'object', 'properties': {'a': {'type': 'array', 'uniqueItems': True}, 'b': {'description': ORDINARY * 9}}}
     lines = ('a', ' ', 'a;', 'a[', 'a,', 'a==1,', "a; os_name=='x' and ", '(', '#', ' #', '\n', 'a\n', 'a==1.', 'a-', '>=1,', "'", '\t')

@@ -26,7 +26,7 @@ class ResetPasswordForm(AdminPasswordChangeForm):  # type: ignore[misc]  # unfol
 
 
 @admin.register(User)
-class AccountAdmin(UserAdmin, IzzyModelAdmin):  # type: ignore[type-arg]  # generic only for the type checker
+class AccountAdmin(UserAdmin, IzzyModelAdmin):  # type: ignore[type-arg, misc]  # generic only for the type checker
     form = UserChangeForm
     add_form = UserCreationForm
     change_password_form = ResetPasswordForm

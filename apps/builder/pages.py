@@ -23,8 +23,7 @@ from apps.builder.builds.selectors import (
 )
 from apps.builder.models import Build, State
 from apps.builder.runner.job import TOOLS
-from apps.capabilities.catalog.drafts import clean_description
-from apps.capabilities.catalog.names import NAME, clean_name
+from apps.capabilities.catalog.drafts import NAME, clean_description, clean_name
 from apps.capabilities.catalog.selectors import (
     capability_get,
     execution_get,

@@ -18,8 +18,7 @@ from apps.builder.builds.selectors import (
     transcript,
 )
 from apps.builder.models import Build, Direction, Kind, MessageType, State
-from apps.capabilities.catalog.drafts import clean_description
-from apps.capabilities.catalog.names import clean_name
+from apps.capabilities.catalog.drafts import clean_description, clean_name
 from apps.capabilities.models import MAX_DESCRIPTION_CHARS
 from apps.core.http.shapes import ABSENT, Beside, Checked, Id, Moment, OpenInput, Query, Shape, text
 from apps.core.text import NOT_BLANK, is_yes

@@ -10,7 +10,7 @@ class CapabilitiesConfig(AppConfig):
     def ready(self) -> None:
         from apps.agent.tools.base import register_family, register_tools
         from apps.capabilities.catalog import files, lifecycle
-        from apps.capabilities.catalog.names import PREFIX
+        from apps.capabilities.catalog.drafts import PREFIX
         from apps.capabilities.catalog.records import (
             capabilities_plan,
             capability_documents,

@@ -17,8 +17,8 @@ from django.utils.text import Truncator
 
 from apps.accounts.models import Preferences
 from apps.agent.tools.base import Tier, Tool, ToolContext, ToolFailure, find_tool, tools_for
+from apps.capabilities.catalog.drafts import NAME, PREFIX
 from apps.capabilities.catalog.matching import ABOUT_THIS, capabilities_matching
-from apps.capabilities.catalog.names import NAME, PREFIX
 from apps.capabilities.catalog.selectors import capabilities_named, capabilities_used_in
 from apps.capabilities.models import Capability
 from apps.capabilities.runs.tools import TOOLSET, capability_tool, named_tool

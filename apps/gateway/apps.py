@@ -19,7 +19,7 @@ class GatewayConfig(AppConfig):
     def ready(self) -> None:
         from apps.core.jobs.worker import register_sweep
         from apps.core.registries import batch_deleters, undecided, warmups
-        from apps.gateway.hooks.capture import unanswered_keep
+        from apps.gateway.hooks.services import unanswered_keep
         from apps.gateway.mcp import http
         from apps.gateway.mcp.approvals import calls_prune, calls_undecided
         from apps.gateway.proxy.ledger import spending_prune

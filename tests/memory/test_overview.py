@@ -20,7 +20,7 @@ from apps.memory.notes.joining import edge_create
 from apps.memory.pages import charts
 from apps.memory.purge import memory_purge
 from apps.memory.summary import keeping
-from apps.memory.summary.counting import Counted, counted
+from apps.memory.summary.keeping import Counted, counted
 from tests.memory.conftest import MakeNote
 
 pytestmark = pytest.mark.django_db

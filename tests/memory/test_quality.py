@@ -20,9 +20,9 @@ from apps.memory.files.services import file_write
 from apps.memory.models import CaptureWindow, Memory
 from apps.memory.notes.changes import memory_archive, memory_delete, memory_update
 from apps.memory.notes.joining import edge_create
-from apps.memory.pages.quality import breakdown
+from apps.memory.pages.overview import breakdown
 from apps.memory.quality import duplicate_ids, duplicates, memory_quality, most_used
-from apps.memory.summary.counting import counted
+from apps.memory.summary.keeping import counted
 from apps.search.selectors import alike_pairs
 from tests.memory.conftest import MakeNote
 

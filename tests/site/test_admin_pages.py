@@ -16,7 +16,7 @@ from apps.memory.models import Memory, PurgeReceipt
 from apps.memory.models import Status as NoteStatus
 from apps.memory.notes.creation import memory_create
 from apps.memory.notes.revisions import BY_ASSISTANT
-from izzysite.admin_sidebar import GROUPS, navigation
+from izzysite.admin_site import GROUPS, navigation
 from tests.capabilities.making import draft
 
 pytestmark = pytest.mark.django_db

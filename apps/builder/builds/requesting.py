@@ -13,9 +13,8 @@ from apps.accounts.services import users_lock
 from apps.builder.builds.messages import BuildOrigin, build_follow, message_add, origin_of
 from apps.builder.builds.selectors import build_get
 from apps.builder.models import OPEN_STATES, Build, Follower, Kind, MessageType, State
-from apps.capabilities.catalog.drafts import clean_description
+from apps.capabilities.catalog.drafts import clean_description, clean_name
 from apps.capabilities.catalog.files import CapabilityRefused
-from apps.capabilities.catalog.names import clean_name
 from apps.capabilities.catalog.schemas import clean_schema
 from apps.capabilities.catalog.selectors import capability_get, execution_get
 from apps.capabilities.catalog.versions import capability_begin, capability_locked

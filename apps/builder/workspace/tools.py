@@ -13,7 +13,7 @@ from apps.builder.builds.ending import asked_among_others, others_spoke
 from apps.builder.builds.running import hosts_grant
 from apps.builder.models import Build
 from apps.builder.workspace.context import BuildContext
-from apps.capabilities.catalog.names import clean_host
+from apps.capabilities.catalog.drafts import clean_host
 from apps.capabilities.sandbox.base import CodeResult, CommandResult
 from apps.core.db.pool import in_db
 from apps.core.http.addresses import private_hosts

@@ -9,11 +9,11 @@ from pydantic_core import ErrorDetails
 from apps.capabilities.catalog.drafts import (
     clean_description,
     clean_listed,
+    clean_name,
     clean_permissions,
     clean_tags,
 )
 from apps.capabilities.catalog.files import FILES, files_read, is_tampered
-from apps.capabilities.catalog.names import clean_name
 from apps.capabilities.catalog.schemas import clean_output_schema, clean_schema
 from apps.capabilities.catalog.selectors import retire_reason, success_rate, version_waiting, versions_of
 from apps.capabilities.models import (

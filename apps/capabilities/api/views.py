@@ -1,13 +1,15 @@
-"""REST of capabilities: `/capabilities/` and what hangs on one, addressed by its name (or id)."""
+"""REST of capabilities: `/capabilities/` and what hangs on one, addressed by its name (or id); and running code of an answer once."""
 
 from collections.abc import Callable, Mapping
-from typing import IO, Any
+from textwrap import dedent
+from typing import IO, Annotated, Any, Literal
 
 from asgiref.sync import async_to_sync
 from django.http import HttpResponse
 from django.urls import path
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiResponse
+from pydantic import Field
 from rest_framework.parsers import BaseParser
 from rest_framework.request import Request
 
@@ -25,7 +27,6 @@ from apps.capabilities.api.shapes import (
     capability_seen,
     run_seen,
 )
-from apps.capabilities.api.snippets import CodeRunView
 from apps.capabilities.catalog.archives import archive_of, archive_read
 from apps.capabilities.catalog.drafts import Draft
 from apps.capabilities.catalog.lifecycle import (
@@ -39,10 +40,12 @@ from apps.capabilities.catalog.selectors import capabilities_for, capability_get
 from apps.capabilities.catalog.versions import capability_create, capability_update
 from apps.capabilities.models import Capability, Origin, Trigger
 from apps.capabilities.runs.execution import RunOrigin, capability_execute, executions_interrupt
+from apps.capabilities.runs.snippets import MAX_CODE_CHARS, snippet_run
 from apps.core.errors import InvalidInput
 from apps.core.http.drf import StrictJSONParser
 from apps.core.http.rest import Listed, UserView, operation
-from apps.core.http.shapes import Beside, page_of
+from apps.core.http.shapes import Beside, Checked, OpenInput, Shape, page_of
+from apps.core.text import clean_text
 
 ZIP = {(200, "application/zip"): OpenApiResponse(OpenApiTypes.BINARY, "The four files.")}
 ONE = "capabilities/<str:capability>/"
@@ -232,6 +235,40 @@ class ArchiveView(CapabilityView):
     def get(self, request: Request, capability: str) -> HttpResponse:
         """The four files of the current version as a zip."""
         return archive_response(self.find(capability))
+
+
+def _code(value: object, *, field: str) -> str:
+    """Code as it came, but for what all of its lines are indented by."""
+    clean_text(value, field=field, max_chars=MAX_CODE_CHARS, allow_empty=True)
+    return dedent(str(value))
+
+
+class CodeInput(OpenInput):
+    code: Annotated[str, Checked(_code, {"type": "string", "maxLength": MAX_CODE_CHARS})]
+    language: Literal["python"] = "python"
+
+
+class CodeErrorOutput(Shape):
+    code: str
+    message: str
+
+
+class CodeOutput(Shape):
+    ok: bool
+    stdout: str = Field(description="What it wrote; the value of its last line as a shell shows it.")
+    error: CodeErrorOutput | None
+    duration_ms: int
+
+
+class CodeRunView(UserView):
+    """`POST /run/`."""
+
+    throttle_scope = "chat"
+
+    @operation("code_run", body=CodeInput, answer=CodeOutput)
+    def post(self, request: Request) -> Any:
+        """Run Python once in a fresh sandbox without network and secrets. 200 for every run that began, `ok` says how it ended."""
+        return async_to_sync(snippet_run)(user_id=self.user_id, code=self.body(CodeInput).code)
 
 
 urlpatterns = [

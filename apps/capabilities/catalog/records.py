@@ -15,9 +15,9 @@ from apps.capabilities.catalog.drafts import (
     Draft,
     clean_description,
     clean_draft,
+    clean_name,
 )
 from apps.capabilities.catalog.files import MAX_READ_BYTES, files_read
-from apps.capabilities.catalog.names import clean_name
 from apps.capabilities.catalog.schemas import clean_schema
 from apps.capabilities.catalog.versions import (
     UNTRUSTED,

@@ -6,7 +6,7 @@ from django.db import transaction
 
 from apps.accounts.models import Secret
 from apps.accounts.secrets import secret_set
-from apps.capabilities.catalog.names import clean_secret_name
+from apps.capabilities.catalog.drafts import clean_secret_name
 from apps.capabilities.catalog.selectors import secrets_stored
 from apps.core.errors import Conflict, InvalidInput, NotFound
 from apps.core.text import clean_text, storable

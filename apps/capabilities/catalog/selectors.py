@@ -9,7 +9,7 @@ from django.db.models import Count, F, Min, Q, QuerySet
 from django.utils import timezone
 
 from apps.accounts.models import Secret
-from apps.capabilities.catalog.names import NAME
+from apps.capabilities.catalog.drafts import NAME
 from apps.capabilities.models import Capability, CapabilityVersion, Execution, Origin, Status
 from apps.core.db.prepared import prepared
 from apps.core.db.saying import says

@@ -19,6 +19,7 @@ from apps.capabilities.catalog.drafts import (
     Draft,
     clean_description,
     clean_draft,
+    clean_name,
 )
 from apps.capabilities.catalog.files import (
     files_read,
@@ -28,7 +29,6 @@ from apps.capabilities.catalog.files import (
     run_md_of,
 )
 from apps.capabilities.catalog.matching import capability_index
-from apps.capabilities.catalog.names import clean_name
 from apps.capabilities.catalog.schemas import clean_schema
 from apps.capabilities.catalog.selectors import OTHERS_WROTE, version_waiting
 from apps.capabilities.models import Capability, CapabilityVersion, Origin, Status

@@ -17,10 +17,11 @@ from apps.capabilities.catalog.drafts import (
     clean_examples,
     clean_hosts,
     clean_main,
+    clean_name,
+    clean_secret_name,
     clean_secrets,
     clean_tags,
 )
-from apps.capabilities.catalog.names import clean_name, clean_secret_name
 from apps.capabilities.catalog.schemas import clean_output_schema, clean_schema
 from apps.capabilities.catalog.secrets import clean_secret_value
 from apps.capabilities.models import MAX_DESCRIPTION_CHARS

@@ -16,9 +16,8 @@ from django.utils import timezone
 from apps.accounts.secrets import secret_get, secret_values
 from apps.agent.tools.base import MAY_BE_BEHIND, Reach
 from apps.agent.tools.results import Scrubber, result_text
-from apps.capabilities.catalog.drafts import MAIN, REQUIREMENTS
+from apps.capabilities.catalog.drafts import MAIN, PREFIX, REQUIREMENTS
 from apps.capabilities.catalog.files import CapabilityRefused, files_verified
-from apps.capabilities.catalog.names import PREFIX
 from apps.capabilities.catalog.selectors import capability_get, secrets_missing, version_get
 from apps.capabilities.models import Capability, CapabilityVersion, Execution, Status, Trigger
 from apps.capabilities.sandbox.base import (

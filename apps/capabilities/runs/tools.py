@@ -15,11 +15,10 @@ from apps.agent.tools.base import (
     ToolOutput,
     tool,
 )
-from apps.capabilities.catalog.drafts import RUN_MD
+from apps.capabilities.catalog.drafts import NAME, PREFIX, RUN_MD
 from apps.capabilities.catalog.files import files_verified
 from apps.capabilities.catalog.lifecycle import capability_approve
 from apps.capabilities.catalog.matching import ABOUT_THIS, capabilities_matching
-from apps.capabilities.catalog.names import NAME, PREFIX
 from apps.capabilities.catalog.selectors import (
     capabilities_for,
     capability_get,

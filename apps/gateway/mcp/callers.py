@@ -10,7 +10,7 @@ from apps.accounts.access import has_scope
 from apps.accounts.credentials import Credentials
 from apps.accounts.models import APIToken, Scope
 from apps.agent.tools.base import Tier, Tool
-from apps.capabilities.catalog.names import PREFIX
+from apps.capabilities.catalog.drafts import PREFIX
 
 STDIO = "stdio"
 """The program that `manage.py mcp` speaks with: it has no token, the command's options say what it may."""

@@ -1,4 +1,5 @@
-"""One tool call of a program, through the pipeline that every tool call goes through."""
+"""One tool call of a program, through the pipeline that every tool call goes through; with its progress as lines for people, and the
+question to the person at the other end: an MCP form, where the client has one and its token says that a person answers there."""
 
 import asyncio
 import json
@@ -9,27 +10,35 @@ import anyio
 from django.urls import reverse
 from django.utils import timezone
 from mcp.server.context import ServerRequestContext
-from mcp.types import CallToolRequestParams, CallToolResult, InputRequiredResult, TextContent
+from mcp.shared.exceptions import MCPError
+from mcp.types import (
+    CallToolRequestParams,
+    CallToolResult,
+    ElicitRequest,
+    ElicitRequestFormParams,
+    ElicitResult,
+    InputRequiredResult,
+    TextContent,
+)
+from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 
 from apps.accounts.models import Scope, User
 from apps.agent.models import ToolCall
 from apps.agent.selectors import ConversationTaint
 from apps.agent.services import grant_covering_program, toolcall_store
-from apps.agent.tools.base import MAY_BE_BEHIND, ApprovalQuery, Reach, Tool
+from apps.agent.tools.base import MAY_BE_BEHIND, ApprovalQuery, Reach, Tool, tool_title
 from apps.agent.tools.results import ToolOutcome, result_json
 from apps.agent.turn.executor import ToolExecutor, executor_for
 from apps.core.db.pool import in_db
 from apps.core.db.writing import writing_for
 from apps.core.errors import Conflict, InvalidInput, NotAuthenticated, NotFound
 from apps.core.http.drf import parse_json
-from apps.core.text import depth_of, storable
+from apps.core.text import depth_of, revealed, storable, truncated
 from apps.gateway.models import WaitingCall
 
 from .approvals import ALWAYS, NO, ONCE, call_decide, call_digest, call_take, call_wait
-from .asking import answer_of
 from .callers import STDIO, Caller, scope_for
 from .offering import tool_called
-from .progress import progress_text
 
 MAX_INPUT_DEPTH = 32
 STOPPED = (
@@ -243,3 +252,88 @@ def _settle(caller: Caller, call: Call, waiting: WaitingCall, answer: str) -> No
         call.outcome = ToolOutcome(DECLINED, "declined")
     else:
         call.outcome = ToolOutcome(WAITS.format(reason=waiting.reason, url=url), "waits_for_approval")
+
+
+KEY = "approval"
+REMEMBER = "always"
+SHOWN_CHARS = 4_000
+"""A longer input is for the page alone: nobody says yes to what they cannot see."""
+
+
+async def answer_of(
+    caller: Caller,
+    context: ServerRequestContext[Any, Any],
+    params: CallToolRequestParams,
+    waiting: WaitingCall,
+) -> str | InputRequiredResult:
+    """`once`, `always` or `no`; "" where nobody is asked or answers. With the stateless protocol first the question, which
+    the client brings back answered when it calls again."""
+    shown = revealed(json.dumps(waiting.input, ensure_ascii=False, indent=2))
+    if waiting.decision or not caller.person_answers or len(shown) > SHOWN_CHARS:
+        return ""
+    can = context.session.client_capabilities
+    form = can.elicitation if can else None
+    if form is None or (form.form is None and form.url is not None):
+        return ""
+    question = _question(waiting, shown)
+    if context.protocol_version in MODERN_PROTOCOL_VERSIONS:
+        if params.input_responses and params.request_state == str(waiting.pk):
+            answer = params.input_responses.get(KEY)
+            return _meaning(answer) if isinstance(answer, ElicitResult) else ""
+        request = ElicitRequest(params=question)
+        return InputRequiredResult(input_requests={KEY: request}, request_state=str(waiting.pk))
+    try:
+        return _meaning(
+            await context.session.elicit_form(
+                question.message, question.requested_schema, context.request_id
+            )
+        )
+    except MCPError:  # the client declared what it cannot do, or cannot do it now
+        return ""
+
+
+def _question(waiting: WaitingCall, shown: str) -> ElicitRequestFormParams:
+    properties = {}
+    if waiting.reach:
+        description = "Allow it from now on, with any input, until the capability changes."
+        properties[REMEMBER] = {
+            "type": "boolean",
+            "title": "Do not ask again",
+            "description": description,
+            "default": False,
+        }
+    return ElicitRequestFormParams(
+        message=f"{tool_title(waiting.tool)}? {waiting.reason}\nInput:\n{shown}",
+        requested_schema={"type": "object", "properties": properties},
+    )
+
+
+def _meaning(answer: ElicitResult) -> str:
+    if answer.action == "decline":
+        return NO
+    if answer.action != "accept":
+        return ""
+    return ALWAYS if (answer.content or {}).get(REMEMBER) is True else ONCE
+
+
+MAX_CHARS = 300
+
+
+def progress_text(data: dict[str, Any]) -> str:
+    """`Searching: coffee; tea`, `Found 3`, or what a capability printed; other data as JSON."""
+    status, rest = str(data.get("status", "")), {k: v for k, v in data.items() if k != "status"}
+    if status == "output":
+        return truncated(str(data.get("text", "")).strip(), MAX_CHARS)
+    if status == "found":
+        return f"Found {data.get('count', 0)}"
+    if status == "queued":
+        return f"Waiting for a sandbox, {data.get('ahead', 0)} before this"
+    words = status.replace("_", " ").capitalize()
+    if isinstance(searches := data.get("searches"), list):
+        return truncated(
+            f"{words}: {'; '.join(' '.join(map(str, each)) for each in searches)}", MAX_CHARS
+        )
+    if isinstance(query := data.get("query"), str):
+        return truncated(f"{words}: {query}", MAX_CHARS)
+    more = json.dumps(rest, ensure_ascii=False, default=str) if rest else ""
+    return truncated(" ".join(filter(None, [words, more])), MAX_CHARS)

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from apps.accounts.models import Scope
 from apps.agent.tools.base import Tier, Tool, find_tool
-from apps.capabilities.catalog.names import PREFIX
+from apps.capabilities.catalog.drafts import PREFIX
 from apps.capabilities.catalog.selectors import capabilities_active, capability_get
 from apps.capabilities.models import Capability, Status
 from apps.capabilities.runs.tools import capability_tool, is_unseen

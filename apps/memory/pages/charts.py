@@ -7,7 +7,7 @@ from itertools import accumulate
 
 from django.utils.formats import date_format
 
-from apps.memory.summary.counting import DAYS, Counted
+from apps.memory.summary.keeping import DAYS, Counted
 
 WIDTH, HEIGHT = 600, 120
 GAP = 0.22

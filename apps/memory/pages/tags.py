@@ -9,8 +9,7 @@ from django.views.decorators.http import require_GET
 from apps.accounts.access import SignedInRequest
 from apps.core.http.htmx import is_fragment
 from apps.core.text import fold
-from apps.memory.summary.counting import Words
-from apps.memory.summary.keeping import tags_of
+from apps.memory.summary.keeping import Words, tags_of
 
 PAGE_SIZE = 90
 AMONG_FILTERS = 40

@@ -4,12 +4,10 @@ from apps.core.transfer import RecordGroup, record_groups
 from apps.memory.models import Memory, MemoryEdge, MemoryFile, MemoryUse
 
 from .documents import file_documents, note_documents
-from .edge_records import edge_rows, edges_plan
 from .file_records import file_rows, files_plan
-from .handles import handle_rows, handles_plan
+from .linked_records import edge_rows, edges_plan, handle_rows, handles_plan, use_rows, uses_plan
 from .note_records import note_rows
 from .note_taking import notes_plan, notes_settle
-from .uses import use_rows, uses_plan
 
 
 def register() -> None:

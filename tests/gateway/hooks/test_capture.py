@@ -10,7 +10,7 @@ from django.utils import timezone
 from apps.accounts.models import Preferences, User
 from apps.chat.conversations.services import conversation_delete
 from apps.chat.models import Conversation, Message
-from apps.gateway.hooks.capture import UNANSWERED, unanswered_keep
+from apps.gateway.hooks.services import UNANSWERED, unanswered_keep
 from apps.gateway.models import ClientSession
 from apps.memory.models import CaptureWindow, Trust
 from apps.search.documents import Scope, Source
