@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -168,6 +168,32 @@ def _show_table(columns: Sequence[Column], rows: Sequence[Row]) -> None:
             cells.append(cell)
         table.add_row(*cells)
     Console(highlight=False, emoji=False, markup=False).print(table)
+
+
+@contextlib.contextmanager
+def progress(
+    words: str, *, quiet: bool, counted: bool = False
+) -> Iterator[Callable[[int, int | None], None]]:
+    """A bar on standard error, where that is a terminal: a function that shows how much is done, and of how much. `counted` shows
+    both numbers, else it is a percentage."""
+    if quiet or not is_terminal(sys.stderr):
+        yield lambda done, total: None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    share = MofNCompleteColumn() if counted else TaskProgressColumn()
+    columns = (TextColumn(plain(words, one_line=True)), BarColumn(), share, TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def page_line(page: Row, number: int, size: int) -> None:

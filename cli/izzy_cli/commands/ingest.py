@@ -3,8 +3,6 @@
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +11,8 @@ import click
 from izzy_cli.client import LONG_SECONDS, Client, connect
 from izzy_cli.errors import Problem, missing
 from izzy_cli.options import contents, decoded, json_option
-from izzy_cli.output import is_terminal, say, say_json
+from izzy_cli.output import is_terminal, progress, say, say_json
 from izzy_cli.transcripts import Batch, Format, Message, batches, messages_of
-
-Advance = Callable[[int], None]
 
 CHANNEL = "cli"
 _INDEX = re.compile(r"messages\[(\d+)\]")
@@ -55,7 +51,8 @@ def ingest(
     client, counts = connect(), Counter[str]()
     done = 0
     try:
-        with _progress(len(messages), quiet=as_json) as advance:
+        with progress("Taking in", quiet=as_json, counted=True) as show:
+            show(0, len(messages))
             for batch in batches(messages):
                 answer = _send(client, batch, channel, extract=not no_extract)
                 if as_json:
@@ -63,7 +60,7 @@ def ingest(
                 counts.update({name: answer.value[name] for name in ("added", "repeated", "skipped")})
                 counts["skipped"] -= batch.after_tools
                 done += len(batch.messages)
-                advance(len(batch.messages))
+                show(done, len(messages))
     except Problem as problem:
         if done:
             problem.message += (
@@ -108,18 +105,3 @@ def _send(client: Client, batch: Batch, channel: str, *, extract: bool) -> Any:
             if 0 <= index < len(batch.messages):
                 problem.message = f"{batch.messages[index].place}: {problem.message}"
         raise
-
-
-@contextmanager
-def _progress(total: int, *, quiet: bool) -> Iterator[Advance]:
-    """A bar on standard error, where that is a terminal."""
-    if quiet or not is_terminal(sys.stderr):
-        yield lambda count: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("Taking in"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=total)
-        yield lambda count: bar.advance(task, count)

@@ -3,9 +3,9 @@
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import click
 
@@ -19,6 +19,7 @@ from izzy_cli.output import (
     moment,
     note,
     plain,
+    progress,
     say,
     show_answer,
     show_page,
@@ -171,9 +172,10 @@ def follow_import(client: Client, answer: Answer, name: str, *, quiet: bool) -> 
     wait, longest = POLL_SECONDS
     patience = Patience(note, heard=True)
     try:
-        with _progress(name, quiet=quiet) as show:
+        with progress(name, quiet=quiet) as show:
             while answer.value["state"] in OPEN:
-                show(answer.value)
+                far = answer.value["progress"]
+                show(far["done"], far["total"] or None)
                 time.sleep(wait)
                 wait = min(wait * 1.3, longest)
                 try:
@@ -189,28 +191,6 @@ def follow_import(client: Client, answer: Answer, name: str, *, quiet: bool) -> 
             problem.message += f" The import goes on without you; see: izzy imports {answer.value['id']}"
         raise
     return answer
-
-
-@contextmanager
-def _progress(name: str, *, quiet: bool) -> Iterator[Any]:
-    """Shows how far an import is: a bar on standard error, where that is a terminal."""
-    if quiet or not is_terminal(sys.stderr):
-        yield lambda row: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn(plain(name, one_line=True)),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None)
-        yield lambda row: bar.update(
-            task, completed=row["progress"]["done"], total=row["progress"]["total"] or None
-        )
 
 
 KINDS = [

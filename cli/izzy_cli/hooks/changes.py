@@ -229,7 +229,7 @@ def _json(text: str, file: Path) -> JsonText:
         document = JsonText(text)
     except NotJson as error:
         raise Problem(f"{file}: {error}. Nothing was written; correct it and try again.") from None
-    if document.root.members is None:
+    if document.root.sign != "{":
         raise Problem(f"{file} must hold a JSON object. Nothing was written.")
     return document
 
@@ -297,10 +297,15 @@ def _take_out(document: JsonText, client: HookClient, file: Path) -> None:
     for event, path, _ in reversed(_own(document, client, file)):
         document.remove(path)
         entries = document.node(["hooks", event])
-        if entries is not None and entries.items == []:
+        if entries is not None and entries.sign == "[" and not entries.children:
             document.remove(["hooks", event])
     hooks = document.node(["hooks"])
-    if hooks is not None and hooks.members == [] and "//" not in document.text[hooks.start : hooks.end]:
+    if (
+        hooks is not None
+        and hooks.sign == "{"
+        and not hooks.children
+        and "//" not in document.text[hooks.start : hooks.end]
+    ):
         document.remove(["hooks"])
 
 
@@ -309,7 +314,7 @@ def _with_server(text: str, entry: Entry, file: Path) -> str:
         return tomltext.with_server(text, NAME, entry, file)
     document = _json(text, file)
     servers = document.node(["mcpServers"])
-    if servers is not None and servers.members is None:
+    if servers is not None and servers.sign != "{":
         raise Problem(f"{file}: “mcpServers” must be an object. Nothing was written.")
     known = document.node(["mcpServers", NAME])
     if known is None or known.plain() != entry:
@@ -324,6 +329,6 @@ def _without_server(text: str, file: Path) -> str | None:
         return text
     document.remove(["mcpServers", NAME])
     servers = document.node(["mcpServers"])
-    if servers is not None and servers.members == []:
+    if servers is not None and servers.sign == "{" and not servers.children:
         document.remove(["mcpServers"])
     return None if document.plain() == {} else document.text

@@ -19,36 +19,32 @@ class NotJson(ValueError):
     """The text is not JSON (with comments); the message says in which line."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Node:
-    """A value and where it stands: `[start, end)` of the text."""
+    """A value and where it stands: `[start, end)` of the text. A member of an object has a `key`, which stands at `begin`."""
 
     start: int
     end: int
     value: Any = None  # of what is neither an object nor a list
-    members: "list[Member] | None" = None
-    items: "list[Node] | None" = None
+    sign: str = ""  # { of an object, [ of a list
+    children: "list[Node]" = field(default_factory=list)
+    key: str = ""
+    begin: int = -1
+
+    def __post_init__(self) -> None:
+        self.begin = self.start
 
     def plain(self) -> Any:
         """The value as Python has it; of keys that come twice the last counts, as for every reader."""
-        if self.members is not None:
-            return {member.key: member.node.plain() for member in self.members}
-        if self.items is not None:
-            return [item.plain() for item in self.items]
-        return self.value
+        if self.sign == "{":
+            return {child.key: child.plain() for child in self.children}
+        return [child.plain() for child in self.children] if self.sign else self.value
 
     def child(self, step: str | int) -> "Node | None":
         if isinstance(step, int):
-            return self.items[step] if self.items is not None and step < len(self.items) else None
-        named = [member.node for member in self.members or () if member.key == step]
+            return self.children[step] if self.sign == "[" and step < len(self.children) else None
+        named = [child for child in self.children if self.sign == "{" and child.key == step]
         return named[-1] if named else None
-
-
-@dataclass
-class Member:
-    key: str
-    start: int
-    node: Node
 
 
 @dataclass
@@ -77,9 +73,9 @@ class JsonText:
         if place is None:
             self.add(above, {})
             place = self.node(above)
-        if place is not None and place.members is not None and isinstance(last, str):
+        if place is not None and place.sign == "{" and isinstance(last, str):
             known = place.child(last)
-            if known is not None and known.items is not None and not isinstance(value, list):
+            if known is not None and known.sign == "[" and not isinstance(value, list):
                 self._insert(known, "", value)
             elif known is not None:
                 self._replace(known, value)
@@ -88,35 +84,20 @@ class JsonText:
 
     def remove(self, path: Path) -> None:
         """Takes out a member or an item, with its comma."""
-        *above, last = path
-        place = self.node(above)
-        if place is None:
+        place, gone = self.node(path[:-1]), self.node(path)
+        if place is None or gone is None:
             return
-        spans = (
-            [(item.start, item.end) for item in place.items]
-            if place.items is not None
-            else [(member.start, member.node.end) for member in place.members or ()]
-        )
-        names: list[str | int] = (
-            list(range(len(spans)))
-            if place.items is not None
-            else [member.key for member in place.members or ()]
-        )
-        at = len(names) - 1 - names[::-1].index(last)
-        begin, end = spans[at]
+        at, begin, end = place.children.index(gone), self._line_start(gone.begin), gone.end
         comma = self._comma_after(end)
         if comma is not None:
             end = comma + 1
-            begin = self._line_start(begin)
-        else:
-            begin = self._line_start(begin)
-            if at > 0:
-                before = self._comma_after(spans[at - 1][1])
-                if before is not None:
-                    self.text = self.text[:before] + self.text[before + 1 :]
-                    begin, end = begin - 1, end - 1
+        elif at > 0:
+            before = self._comma_after(place.children[at - 1].end)
+            if before is not None:
+                self.text = self.text[:before] + self.text[before + 1 :]
+                begin, end = begin - 1, end - 1
         text = self.text[:begin] + self.text[end:]
-        if len(spans) == 1:
+        if len(place.children) == 1:
             text = self._collapsed(text, place.start)
         self._read(text)
 
@@ -137,12 +118,7 @@ class JsonText:
         return place if begin == 0 or self.text[begin - 1] not in ",[{" else begin
 
     def _insert(self, place: Node, name: str, value: object) -> None:
-        children = (
-            place.items
-            if place.items is not None
-            else [Node(member.start, member.node.end) for member in place.members or ()]
-        )
-        text, close = self.text, place.end - 1
+        children, text, close = place.children, self.text, place.end - 1
         own = self._indent_at(place.start)
         if not children:
             inside = text[place.start + 1 : close].rstrip()
@@ -156,7 +132,7 @@ class JsonText:
             sign = " " if comma is not None else ", "
             self._read(f"{text[:end]}{sign}{name}{json.dumps(value, ensure_ascii=False)}{text[end:]}")
             return
-        indent = self._indent_at(children[-1].start)
+        indent = self._indent_at(children[-1].begin)
         end = len(text[:close].rstrip())
         new = f"{self._line}{indent}{name}{self._rendered(value, indent)}{',' if comma is not None else ''}"
         between = text[last:end] if comma is not None else f",{text[last:end]}"
@@ -207,10 +183,8 @@ class JsonText:
         if depth > MAX_DEPTH:
             raise self._wrong(start)
         sign = self.text[start : start + 1]
-        if sign == "{":
-            return self._object(start, depth)
-        if sign == "[":
-            return self._list(start, depth)
+        if sign in ("{", "["):
+            return self._nested(start, depth + 1, sign)
         found = (_STRING if sign == '"' else _PLAIN).match(self.text, start)
         if found is None:
             raise self._wrong(start)
@@ -219,26 +193,25 @@ class JsonText:
         except ValueError:
             raise self._wrong(start) from None
 
-    def _object(self, start: int, depth: int) -> Node:
-        members: list[Member] = []
+    def _nested(self, start: int, depth: int, sign: str) -> Node:
+        """An object or a list."""
+        node, close = Node(start, start, sign=sign), "}" if sign == "{" else "]"
         place = self._blank(start + 1)
-        while self.text[place : place + 1] != "}":
-            key = _STRING.match(self.text, place)
-            colon = self._blank(key.end()) if key else place
-            if key is None or self.text[colon : colon + 1] != ":":
-                raise self._wrong(place)
-            node = self._value(self._blank(colon + 1), depth + 1)
-            members.append(Member(json.loads(key[0]), key.start(), node))
-            place = self._next(node.end, "}")
-        return Node(start, place + 1, members=members)
+        while self.text[place : place + 1] != close:
+            child = self._member(place, depth) if sign == "{" else self._value(place, depth)
+            node.children.append(child)
+            place = self._next(child.end, close)
+        node.end = place + 1
+        return node
 
-    def _list(self, start: int, depth: int) -> Node:
-        items: list[Node] = []
-        place = self._blank(start + 1)
-        while self.text[place : place + 1] != "]":
-            items.append(self._value(place, depth + 1))
-            place = self._next(items[-1].end, "]")
-        return Node(start, place + 1, items=items)
+    def _member(self, place: int, depth: int) -> Node:
+        key = _STRING.match(self.text, place)
+        colon = self._blank(key.end()) if key else place
+        if key is None or self.text[colon : colon + 1] != ":":
+            raise self._wrong(place)
+        node = self._value(self._blank(colon + 1), depth)
+        node.key, node.begin = json.loads(key[0]), place
+        return node
 
     def _next(self, end: int, close: str) -> int:
         """Where the next child begins, or the end."""
