@@ -1,6 +1,6 @@
 """Puts the story into an account and takes it out again: exactly what it made, but for what its owner changed since."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from decimal import Decimal
@@ -31,7 +31,13 @@ from .records import MODEL, Story, capability_rows, chapter, file_rows, note_row
 
 Marks = dict[str, dict[str, str]]
 """By kind of row, by id: what the row was like when it was made."""
-KINDS = ("note", "file", "capability", "conversation")
+KINDS: dict[str, tuple[Any, tuple[str, ...]]] = {
+    "note": (Memory, ("updated_at",)),
+    "file": (MemoryFile, ("updated_at", "path")),
+    "capability": (Capability, ("current_id", "runs", "name")),
+    "conversation": (Conversation, ("last_position", "title", "pinned", "archived")),
+}
+"""By kind of row its model, and the columns that tell whether one was changed."""
 WORDS = {
     "note": "memories",
     "file": "files",
@@ -71,7 +77,8 @@ def demo_add(user_id: UUID) -> dict[str, int]:
     clock = DecayCycle.objects.filter(user_id=user_id).values_list("cycle", flat=True).first()
     for rows in (note_rows, file_rows, capability_rows, conversation_rows, use_rows):
         _take(story, list(rows(story)))
-    for each in Capability.objects.for_user(user_id).filter(pk__in=_told(story, "capability")):
+    made_here = [story.key("capability", each["key"]) for each in chapter("capabilities")["capability"]]
+    for each in Capability.objects.for_user(user_id).filter(pk__in=made_here):
         if str(each.pk) not in before["capability"]:
             capability_approve(user_id=user_id, capability_id=each.pk)
             _runs_add(story, each)
@@ -95,10 +102,6 @@ def _forget_the_gone() -> None:
     """Forgets the records of accounts that are gone, too."""
     known = {state_key(key) for key in get_user_model()._base_manager.values_list("pk", flat=True)}
     InstanceState.objects.filter(key__startswith="demo:").exclude(key__in=known).delete()
-
-
-def _told(story: Story, kind: str) -> list[UUID]:
-    return [story.key(kind, entry["key"]) for entry in chapter("capabilities")["capability"]]
 
 
 def _take(story: Story, rows: Iterable[Row]) -> None:
@@ -187,16 +190,8 @@ def _calls_add(story: Story, conversations: Mapping[str, str]) -> None:
 
 def _marks(user_id: UUID, kind: str) -> dict[str, str]:
     """By id what tells whether a row was changed. What its owner deleted has no mark."""
-    rows: Any
-    if kind == "note":
-        rows = Memory.objects.for_user(user_id).values_list("pk", "updated_at")
-    elif kind == "file":
-        rows = MemoryFile.objects.for_user(user_id).values_list("pk", "updated_at", "path")
-    elif kind == "capability":
-        rows = Capability.objects.for_user(user_id).values_list("pk", "current_id", "runs", "name")
-    else:
-        names = ("pk", "last_position", "title", "pinned", "archived")
-        rows = Conversation.objects.for_user(user_id).values_list(*names)
+    model, columns = KINDS[kind]
+    rows = model.objects.for_user(user_id).values_list("pk", *columns)
     return {str(key): " ".join(map(str, rest)) for key, *rest in rows}
 
 
@@ -210,7 +205,7 @@ def demo_remove(user_id: UUID, *, changed: bool = False) -> Removed:
         raise Conflict("There is no demo in this account.", code="no_demo")
     made: Marks = state.value["made"]
     removed = Removed()
-    for kind in KINDS:
+    for kind, (model, _) in KINDS.items():
         now = _marks(user_id, kind)
         stays = {key for key, mark in made[kind].items() if now.get(key, mark) != mark}
         if kind == "note":
@@ -218,9 +213,9 @@ def demo_remove(user_id: UUID, *, changed: bool = False) -> Removed:
         if changed:
             stays = set()
         gone = [UUID(key) for key in made[kind] if key not in stays]
-        removed.kept[kind] = _names(user_id, kind, [UUID(key) for key in stays])
+        removed.kept[kind] = sorted(map(str, model.objects.for_user(user_id).filter(pk__in=stays)))
         removed.counts[kind] = len(gone)
-        _REMOVERS[kind](user_id, gone)
+        _remove(user_id, kind, gone)
     with transaction.atomic():
         _clock_back(user_id, state.value["clock"])
         state.delete()
@@ -240,38 +235,20 @@ def _held(user_id: UUID, made: Marks, links: Iterable[str]) -> set[str]:
     return {str(key) for pair in found for key in pair if key} & made["note"].keys()
 
 
-def _names(user_id: UUID, kind: str, ids: list[UUID]) -> list[str]:
-    model: Any = {"note": Memory, "file": MemoryFile, "capability": Capability}.get(kind, Conversation)
-    return sorted(str(row) for row in model.objects.for_user(user_id).filter(pk__in=ids))
-
-
-def _notes_remove(user_id: UUID, ids: list[UUID]) -> None:
-    memories_erase(user_id=user_id, memory_ids=ids)
-
-
-def _files_remove(user_id: UUID, ids: list[UUID]) -> None:
-    for key in ids:
-        file_erase(user_id=user_id, file_id=key)
-
-
-def _capabilities_remove(user_id: UUID, ids: list[UUID]) -> None:
-    for key in Capability.objects.for_user(user_id).filter(pk__in=ids).values_list("pk", flat=True):
-        capability_delete(user_id=user_id, capability_id=key)
-
-
-def _conversations_remove(user_id: UUID, ids: list[UUID]) -> None:
-    for key in Conversation.objects.for_user(user_id).filter(pk__in=ids).values_list("pk", flat=True):
-        conversation_delete(user_id=user_id, conversation_id=key)
-    for model in (ModelCall, CaptureWindow):
-        model.objects.owned_by(user_id).filter(conversation_id__in=ids).delete()
-
-
-_REMOVERS: dict[str, Callable[[UUID, list[UUID]], None]] = {
-    "note": _notes_remove,
-    "file": _files_remove,
-    "capability": _capabilities_remove,
-    "conversation": _conversations_remove,
-}
+def _remove(user_id: UUID, kind: str, ids: list[UUID]) -> None:
+    if kind == "note":
+        memories_erase(user_id=user_id, memory_ids=ids)
+    elif kind == "file":  # one that its owner deleted, too
+        for key in ids:
+            file_erase(user_id=user_id, file_id=key)
+    elif kind == "capability":
+        for each in Capability.objects.for_user(user_id).filter(pk__in=ids):
+            capability_delete(user_id=user_id, capability_id=each.pk)
+    else:
+        for talk in Conversation.objects.for_user(user_id).filter(pk__in=ids):
+            conversation_delete(user_id=user_id, conversation_id=talk.pk)
+        for model in (ModelCall, CaptureWindow):
+            model.objects.owned_by(user_id).filter(conversation_id__in=ids).delete()
 
 
 def _clock_back(user_id: UUID, clock: int | None) -> None:
