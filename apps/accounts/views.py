@@ -107,14 +107,9 @@ def setup(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def settings_page(request: SignedInRequest) -> HttpResponse:
     form = PreferencesForm(request.POST or None, preferences=preferences_for(request.user.pk))
-    if form.is_valid():
-        try:
-            preferences_update(user_id=request.user.pk, **form.changes())
-        except IzzyError as error:
-            form.add_failure(error)
-        else:
-            messages.success(request, "Your preferences are saved.")
-            return redirect("accounts:settings")
+    if form.accepted(lambda: preferences_update(user_id=request.user.pk, **form.changes())):
+        messages.success(request, "Your preferences are saved.")
+        return redirect("accounts:settings")
     return _page(request, "preferences", form, "settings")
 
 
@@ -138,22 +133,19 @@ def password(request: SignedInRequest) -> HttpResponse:
     form = PasswordForm(
         request.POST or None, request=request, tokens=tokens_kept(request.user.pk).count()
     )
-    if form.is_valid():
-        try:
-            revoked = user_set_password(
-                user=request.user,
-                password=form.cleaned_data["password"],
-                revoke_tokens=form.cleaned_data.get("revoke_tokens", False),
-            )
-        except IzzyError as error:
-            form.add_failure(error)
-        else:
-            update_session_auth_hash(request, request.user)
-            gone = " Your API tokens are revoked." if revoked else ""
-            messages.success(request, f"Your password is changed. Other browsers are signed out.{gone}")
-            response = redirect("accounts:password")
-            browser_remember(response, request.user)
-            return response
+    if form.accepted(
+        lambda: user_set_password(
+            user=request.user,
+            password=form.cleaned_data["password"],
+            revoke_tokens=form.cleaned_data.get("revoke_tokens", False),
+        )
+    ):
+        update_session_auth_hash(request, request.user)
+        gone = " Your API tokens are revoked." if form.made else ""
+        messages.success(request, f"Your password is changed. Other browsers are signed out.{gone}")
+        response = redirect("accounts:password")
+        browser_remember(response, request.user)
+        return response
     return _page(request, "password", form)
 
 
@@ -162,15 +154,10 @@ def password(request: SignedInRequest) -> HttpResponse:
 def delete(request: SignedInRequest) -> HttpResponse:
     """The account and all that belongs to it, at once and for good."""
     form = CurrentPasswordForm(request.POST or None, request=request)
-    if form.is_valid():
-        try:
-            user_delete(user=request.user)
-        except IzzyError as error:
-            form.add_failure(error)
-        else:
-            logout(request)
-            messages.success(request, "The account and everything that belonged to it is deleted.")
-            return redirect("accounts:sign_in")
+    if form.accepted(lambda: user_delete(user=request.user)):
+        logout(request)
+        messages.success(request, "The account and everything that belonged to it is deleted.")
+        return redirect("accounts:sign_in")
     return _page(request, "delete", form)
 
 
@@ -180,13 +167,9 @@ def tokens(request: SignedInRequest) -> HttpResponse:
     """The list of API tokens; a POST makes one and answers with its secret, which no later page can show."""
     form = TokenForm(request.POST or None, user=request.user)
     secret = ""
-    if form.is_valid():
-        try:
-            _, secret = token_create(user=request.user, **form.values())
-        except IzzyError as error:
-            form.add_failure(error)
-        else:
-            form = TokenForm(user=request.user)
+    if form.accepted(lambda: token_create(user=request.user, **form.values())):
+        _, secret = form.made
+        form = TokenForm(user=request.user)
     rows = tokens_kept(request.user.pk)
     address, now = base_url_of(request), timezone.now()
     return _page(request, "tokens", form, tokens=rows, secret=secret, now=now, address=address)
@@ -209,16 +192,15 @@ def users(request: SignedInRequest) -> HttpResponse:
     """The list; a POST adds a user with a random password, shown once."""
     form = NewUserForm(request.POST or None)
     shown: dict[str, Any] = {}
-    if form.is_valid():
-        secret = random_password()
-        try:
-            zone = preferences_for(request.user.pk).time_zone
-            user = user_create(password=secret, time_zone=zone, **form.cleaned_data)
-        except IzzyError as error:
-            form.add_failure(error)
-        else:
-            shown = {"username": user.username, "password": secret}
-            form = NewUserForm()
+    secret = random_password()
+
+    def create() -> User:
+        zone = preferences_for(request.user.pk).time_zone
+        return user_create(password=secret, time_zone=zone, **form.cleaned_data)
+
+    if form.accepted(create):
+        shown = {"username": form.made.username, "password": secret}
+        form = NewUserForm()
     return _users_page(request, form, shown)
 
 

@@ -152,13 +152,9 @@ def new(request: SignedInRequest) -> HttpResponse:
         NewBuildForm if capability is None else RepairForm if execution is not None else ChangeForm
     )
     form = kind(request.POST if request.method == "POST" else None)
-    if form.is_valid():
-        try:
-            found = _request(request, form, capability, execution)
-        except IzzyError as error:
-            form.add_failure(error)
-        else:
-            return redirect("builder:build", build_id=found.pk) if found else redirect("builder:list")
+    if form.accepted(lambda: _request(request, form, capability, execution)):
+        found = form.made
+        return redirect("builder:build", build_id=found.pk) if found else redirect("builder:list")
     problem = ""
     try:
         current_backend()

@@ -67,16 +67,11 @@ def _editor(
     save: Callable[[Draft], Capability],
     tool: Capability | None = None,
 ) -> HttpResponse:
-    if form.is_valid():
-        try:
-            saved = save(form.draft())
-        except IzzyError as error:
-            form.add_failure(error)
-        else:
-            current = saved.current
-            waits = WAITS if current and not current.is_approved else ""
-            messages.success(request, SAVED.format(number=current.number if current else 0) + waits)
-            return redirect("capabilities:overview", capability=saved.name)
+    if form.accepted(lambda: save(form.draft())):
+        current = form.made.current
+        waits = WAITS if current and not current.is_approved else ""
+        messages.success(request, SAVED.format(number=current.number if current else 0) + waits)
+        return redirect("capabilities:overview", capability=form.made.name)
     context = {"nav": "capabilities", "form": form, "capability": tool}
     return render(request, "capabilities/editor.html", context, status=422 if form.is_bound else 200)
 

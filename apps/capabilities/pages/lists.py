@@ -23,7 +23,6 @@ from apps.capabilities.catalog.selectors import (
 from apps.capabilities.models import Capability, Status
 from apps.capabilities.pages.forms import SecretForm
 from apps.capabilities.pages.opened import own, percent, sandbox_problem, status_badge, waiting_badge
-from apps.core.errors import IzzyError
 from apps.core.http.htmx import fills
 
 PAGE_SIZE = 50
@@ -92,14 +91,9 @@ def secrets(request: SignedInRequest) -> HttpResponse:
         "name": request.GET.get("name", "")[:64].encode("utf-8", "ignore").decode().replace("\x00", "")
     }
     form = SecretForm(request.POST or None, initial=initial)
-    if form.is_valid():
-        try:
-            name = user_secret_set(user_id=request.user.pk, **form.cleaned_data)
-        except IzzyError as error:
-            form.add_failure(error)
-        else:
-            messages.success(request, f"{name} is kept.")
-            return redirect("capabilities:secrets")
+    if form.accepted(lambda: user_secret_set(user_id=request.user.pk, **form.cleaned_data)):
+        messages.success(request, f"{form.made} is kept.")
+        return redirect("capabilities:secrets")
     users = secret_users(request.user.pk)
     stored = secrets_stored(request.user.pk)
     known = {row.name for row in stored}

@@ -20,7 +20,6 @@ from apps.chat.conversations.selectors import messages_counted
 from apps.chat.conversations.services import MAX_INSTRUCTIONS, MAX_MODEL, clean_own, conversation_change
 from apps.chat.models import Conversation, Turn
 from apps.chat.views import conversation_or_404
-from apps.core.errors import IzzyError
 from apps.core.http.forms import LinesField
 from apps.memory.notes.with_conversation import notes_from
 
@@ -67,14 +66,11 @@ def about(request: SignedInRequest, conversation_id: str) -> HttpResponse:
     found, user_id = conversation_or_404(request, conversation_id), request.user.pk
     usual = preferences_for(user_id).model or model_for("chat")
     form = OwnForm(request.POST or None, conversation=found, usual=usual)
-    if form.is_valid():
-        try:
-            conversation_change(user_id=user_id, conversation_id=found.pk, **form.changes())
-        except IzzyError as error:
-            form.add_failure(error)
-        else:
-            messages.success(request, "Saved. It holds from your next message here on.")
-            return redirect("chat:conversation-about", conversation_id=found.pk)
+    if form.accepted(
+        lambda: conversation_change(user_id=user_id, conversation_id=found.pk, **form.changes())
+    ):
+        messages.success(request, "Saved. It holds from your next message here on.")
+        return redirect("chat:conversation-about", conversation_id=found.pk)
     notes = notes_from(user_id, found.pk)
     count = notes.count()
     context: dict[str, Any] = {

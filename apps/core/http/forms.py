@@ -15,6 +15,7 @@ class PlainForm(forms.Form):
     `checks` has what a service asks of single fields, so that all that is wrong is shown at once, each beside its field."""
 
     field_of: ClassVar[dict[str, str]] = {}
+    made: Any = None  # the result of the work that was accepted
     checks: ClassVar[dict[str, Callable[[Any], object]]] = {}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -52,6 +53,18 @@ class PlainForm(forms.Form):
             check(*values)
         except IzzyError as error:
             self.add_error(name, error.message)
+
+    def accepted(
+        self, work: Callable[[], object], refusals: tuple[type[IzzyError], ...] = (IzzyError,)
+    ) -> bool:
+        """Whether the form holds what it may, and a service does the `work`, whose result is `made`; what it refuses is shown."""
+        if not self.is_valid():
+            return False
+        try:
+            self.made = work()
+        except refusals as error:
+            self.add_failure(error)
+        return not self.errors
 
     def add_failure(self, error: IzzyError) -> None:
         """Show a service's refusal at the field it names, else above the form."""

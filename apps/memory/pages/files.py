@@ -8,7 +8,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from apps.accounts.access import SignedInRequest
-from apps.core.errors import REFUSALS, IzzyError
+from apps.core.errors import REFUSALS
 from apps.core.http.htmx import is_fragment
 from apps.core.ids import parse_id
 from apps.memory.files.selectors import file_get, file_history, files_in
@@ -34,14 +34,9 @@ def files(request: SignedInRequest) -> HttpResponse:
 def create(request: SignedInRequest) -> HttpResponse:
     """Add a file and show the page again; 422 with what is wrong. It overwrites nothing."""
     form = FileForm(request.POST, prefix="new")
-    if form.is_valid():
-        try:
-            file = file_write(user_id=request.user.pk, new=True, **form.changes())
-        except IzzyError as error:
-            form.add_failure(error)
-        else:
-            done_next(request, f"Saved {file.path}.")
-            return redirect("memory:files")
+    if form.accepted(lambda: file_write(user_id=request.user.pk, new=True, **form.changes())):
+        done_next(request, f"Saved {form.made.path}.")
+        return redirect("memory:files")
     return _page(request, form, status=422)
 
 
@@ -84,13 +79,10 @@ def edit(request: SignedInRequest, file_id: UUID) -> HttpResponse:
     if request.method != "POST":
         return render(request, "memory/files/_edit.html", {"form": FileForm.of(file), "file": file})
     form = FileForm.of(file, request.POST)
-    if form.is_valid():
-        try:
-            changed = file_update(user_id=request.user.pk, file_id=file_id, **form.changes())
-        except REFUSALS as error:
-            form.add_failure(error)
-        else:
-            return _changed(request, changed, opened=True)
+    if form.accepted(
+        lambda: file_update(user_id=request.user.pk, file_id=file_id, **form.changes()), REFUSALS
+    ):
+        return _changed(request, form.made, opened=True)
     return render(request, "memory/files/_edit.html", {"form": form, "file": file}, status=422)
 
 

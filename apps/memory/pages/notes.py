@@ -167,17 +167,13 @@ def _then(user_id: UUID, rows: list[Row], wanted: NoteFilter) -> list[Row]:
 def create(request: SignedInRequest) -> HttpResponse:
     """Add a note; answers with its card, or 422 and the form with what is wrong."""
     form = NewNoteForm(request.POST, prefix="new")
-    note = None
-    if form.is_valid():
-        try:
-            note = _saved(request.user.pk, **form.changes())
-        except IzzyError as error:
-            form.add_failure(error)
+    saved = form.accepted(lambda: _saved(request.user.pk, **form.changes()))
     if not is_fragment(request):
         return redirect("memory:list")
-    if note is None:
+    if not saved:
         return render(request, "memory/_new.html", {"form": form}, status=422)
-    return render(request, "memory/_created.html", {"row": Row(note), "form": NewNoteForm(prefix="new")})
+    context = {"row": Row(form.made), "form": NewNoteForm(prefix="new")}
+    return render(request, "memory/_created.html", context)
 
 
 def _saved(user_id: UUID, key: UUID | None = None, **fields: Any) -> Memory:
@@ -205,19 +201,12 @@ def edit(request: SignedInRequest, memory_id: UUID) -> HttpResponse:
     if request.method != "POST":
         return render(request, "memory/_edit.html", {"form": NoteForm.of(note), "note": note})
     form = NoteForm.of(note, request.POST)
-    if form.is_valid():
-        changes = form.changes()
-        try:
-            kept = memory_update(user_id=request.user.pk, memory_id=memory_id, **changes)
-        except REFUSALS as error:
-            form.add_failure(error)
-        else:
-            anew = kept.content != note.content and "occasions" not in changes
-            return _changed(
-                request,
-                memory_id,
-                occasions_said=OCCASIONS_SAID[OccasionsBy(kept.occasions_by)] if anew else "",
-            )
+    if form.accepted(
+        lambda: memory_update(user_id=request.user.pk, memory_id=memory_id, **form.changes()), REFUSALS
+    ):
+        anew = form.made.content != note.content and "occasions" not in form.changes()
+        said = OCCASIONS_SAID[OccasionsBy(form.made.occasions_by)] if anew else ""
+        return _changed(request, memory_id, occasions_said=said)
     return render(request, "memory/_edit.html", {"form": form, "note": note}, status=422)
 
 

@@ -171,13 +171,12 @@ def _changed(
     page: Callable[[SignedInRequest, Memory], HttpResponse],
 ) -> HttpResponse:
     """Changes what was entered; the page with the form where that has mistakes or is refused."""
-    if form.is_valid():
+
+    def change() -> HttpResponse:
         work = partial(memory_update, user_id=request.user.pk, memory_id=note.pk, **form.changes())
-        try:
-            return _done(request, note.pk, work, said)
-        except REFUSALS as error:
-            form.add_failure(error)
-    return page(request, note)
+        return _done(request, note.pk, work, said)
+
+    return form.made if form.accepted(change, REFUSALS) else page(request, note)
 
 
 ACTS: dict[str, tuple[Callable[..., Memory], str]] = {

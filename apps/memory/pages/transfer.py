@@ -73,12 +73,10 @@ def data(request: SignedInRequest) -> HttpResponse:
         given = {name: form.cleaned_data[name] for name in ("own", "accept", "dry_run")}
         chosen = form.cleaned_data["format"] or AUTO
         file, text = form.cleaned_data["file"], form.cleaned_data["text"].strip()
-        try:
-            body = ImportInput.read({**given, "format": chosen, "text": "" if file else text})
-            import_brought(request.user.pk, body, file)
-        except REFUSALS as error:
-            form.add_failure(error)
-        else:
+        body = {**given, "format": chosen, "text": "" if file else text}
+        if form.accepted(
+            lambda: import_brought(request.user.pk, ImportInput.read(body), file), REFUSALS
+        ):
             return redirect(f"{reverse('memory:data')}#imports")
     page = Paginator(imports_list(request.user.pk), PAGE_SIZE).get_page(request.GET.get("page"))
     context = {"form": form, "page": page, "tab": "data", "nav": "settings", "formats": _titles()}
