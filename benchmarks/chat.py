@@ -8,8 +8,7 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from benchmarks._chats import Measured, chat, delays_add, echoes
-from benchmarks._load_model import Pace
+from benchmarks._chats import Measured, Pace, chat, delays_add, echoes
 from benchmarks._network import WebProcess, izzy_process, model_server, web_process
 from benchmarks.report import Report
 

@@ -10,8 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from benchmarks._chats import Measured, chat, delays_add, echoes
-from benchmarks._load_model import Pace
+from benchmarks._chats import Measured, Pace, chat, delays_add, echoes
 from benchmarks._network import model_server, web_process
 from benchmarks._processes import Served, served
 from benchmarks.report import Report, Timing

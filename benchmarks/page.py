@@ -23,7 +23,7 @@ from django.conf import settings
 from apps.accounts.models import User
 from apps.chat.models import Conversation, Message, Role, Turn, TurnStatus
 from apps.core.text import canonical_json
-from benchmarks._load_model import PIECES, PROSE, Pace
+from benchmarks._chats import PIECES, PROSE, Pace
 from benchmarks._network import WebProcess, environment_of, model_server, web_process
 from benchmarks._scratch import database_environment, make_user, scratch_database
 from benchmarks.report import Report, Timing
