@@ -16,7 +16,7 @@ from apps.accounts.choices import (
     offered,
     time_zones,
 )
-from apps.accounts.model_form import ModelForm
+from apps.accounts.forms import ModelForm
 from apps.accounts.models import BuildNetwork, Preferences, Review
 
 SECTIONS = (

@@ -10,8 +10,8 @@ from django.utils import timezone
 
 from apps.accounts.models import User
 from apps.agent.models import ToolCall
-from apps.chat.conversations.documents import conversation_document
 from apps.chat.conversations.handover import messages_capture_pending, messages_index_pending
+from apps.chat.conversations.transfer import conversation_document
 from apps.chat.models import Conversation, Message, Turn
 from apps.chat.turns.scheduler import scheduler
 from apps.core.db.pool import in_db

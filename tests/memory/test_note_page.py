@@ -24,7 +24,7 @@ from apps.memory.notes.changes import cycle_advance, memory_archive, memory_dele
 from apps.memory.notes.joining import edge_create, memory_supersede
 from apps.memory.notes.selectors import memory_get, note_kept
 from apps.memory.notes.uses import KEPT, uses_record
-from apps.memory.pages.decay import curve_of
+from apps.memory.pages.one import curve_of
 from apps.memory.purge import memory_purge
 from apps.memory.recall.injection import surface
 from tests.memory.conftest import MakeNote

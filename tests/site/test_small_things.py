@@ -9,7 +9,7 @@ from django.urls import reverse
 from apps.accounts.choices import PUT_AWAY
 from apps.accounts.models import User
 from apps.capabilities.catalog.versions import capability_create
-from apps.capabilities.pages.colours import MAX_COLOURED_CHARS, coloured
+from apps.capabilities.pages.opened import MAX_COLOURED_CHARS, coloured
 from apps.memory.models import CaptureWindow, WindowState
 from tests.capabilities.making import draft
 

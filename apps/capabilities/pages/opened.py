@@ -10,6 +10,8 @@ from asgiref.sync import async_to_sync
 from django.core.paginator import Paginator
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.html import escape
+from django.utils.safestring import SafeString, mark_safe
 from django.views.decorators.http import require_GET, require_POST
 
 from apps.accounts.access import SignedInRequest
@@ -25,7 +27,6 @@ from apps.capabilities.catalog.selectors import (
     versions_of,
 )
 from apps.capabilities.models import Capability, CapabilityVersion, Execution, Status, Trigger
-from apps.capabilities.pages.colours import coloured
 from apps.capabilities.pages.run_form import RunForm
 from apps.capabilities.runs.execution import RunOrigin, capability_execute, executions_interrupt
 from apps.core.errors import IzzyError, NotFound
@@ -279,3 +280,19 @@ def _lines(old: str, new: str) -> list[dict[str, str]]:
             {"kind": "place", "text": f"… {len(lines) - MAX_DIFF_LINES} more lines"},
         ]
     return lines
+
+
+MAX_COLOURED_CHARS = 100_000
+"""A longer file is shown plain: colours would take too long."""
+
+
+def coloured(name: str, text: str) -> SafeString:
+    """The text of a file as HTML; Python has Pygments' short class names, everything else is escaped and no more."""
+    if not name.endswith(".py") or len(text) > MAX_COLOURED_CHARS:
+        return escape(text)
+    from pygments import highlight  # takes a while to import
+    from pygments.formatters import HtmlFormatter
+    from pygments.lexers.python import PythonLexer
+
+    lexer = PythonLexer(stripnl=False, ensurenl=False)
+    return mark_safe(highlight(text, lexer, HtmlFormatter(nowrap=True)))  # noqa: S308  it escapes

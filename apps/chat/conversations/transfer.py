@@ -1,5 +1,5 @@
-"""The records of conversations, as an export has them and as other programs' files give them; and how folders are taken in: one of the
-same name is the same folder."""
+"""The records of conversations, as an export has them and as other programs' files give them; their Markdown; and how folders are
+taken in: one of the same name is the same folder."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -9,13 +9,16 @@ from uuid import UUID
 from apps.agent.models import ToolCall
 from apps.chat.attachments.records import attachment_rows, attachments_plan
 from apps.chat.conversations.folders import MAX_FOLDERS, MAX_NAME
-from apps.chat.models import Attachment, Conversation, Folder, Message, Turn
+from apps.chat.conversations.messages import readable_messages
+from apps.chat.conversations.selectors import conversation_get
+from apps.chat.models import Attachment, Conversation, Folder, Message, Role, Turn
 from apps.core.db.writing import insert_all
 from apps.core.http.shapes import text
 from apps.core.text import fold
 from apps.core.transfer import (
     KNOWN,
     OWN_ONLY,
+    Document,
     Entry,
     RecordGroup,
     RecordId,
@@ -24,6 +27,8 @@ from apps.core.transfer import (
     Row,
     Taking,
     Write,
+    file_name,
+    front_matter,
     ids_here,
     paged,
     record_groups,
@@ -31,10 +36,58 @@ from apps.core.transfer import (
     shaped,
 )
 
-from .documents import conversation_document, conversation_documents
 from .foreign import foreign_plan
 from .records import conversation_rows
 from .taking import conversations_plan
+
+AT_ONCE = 200
+
+
+def conversation_documents(user_id: UUID) -> Iterator[Document]:
+    """All conversations, each a file in the folder of its channel."""
+    for conversation in paged(Conversation.objects.for_user(user_id).defer("tools"), 50):
+        yield _document(conversation)
+
+
+def conversation_document(user_id: UUID, conversation_id: UUID) -> Document:
+    """One conversation; NotFound for one that is not the user's."""
+    return _document(conversation_get(user_id, conversation_id))
+
+
+def _document(conversation: Conversation) -> Document:
+    day = conversation.created_at.date().isoformat()
+    name = file_name(conversation.title or "Conversation", conversation.id)
+    channel = file_name(conversation.channel, conversation.id).rpartition(" (")[0]
+    path = f"conversations/{channel}/{day} {name}.md"
+    return Document(path, _parts(conversation), conversation.updated_at)
+
+
+def _parts(conversation: Conversation) -> Iterator[str]:
+    yield front_matter(
+        id=str(conversation.id),
+        title=conversation.title,
+        channel=conversation.channel,
+        session=conversation.session,
+        created=conversation.created_at,
+        updated=conversation.updated_at,
+    )
+    yield f"# {conversation.title or 'Conversation'}\n"
+    position = 0
+    while True:
+        rows = readable_messages(conversation).filter(position__gt=position)
+        some = list(
+            rows.select_related(None).only("position", "role", "speaker", "text", "created_at")[:AT_ONCE]
+        )
+        if not some:
+            return
+        for message in some:
+            if message.text:
+                plain = "You" if message.role == Role.USER else "Izzy"
+                named = message.speaker not in {"", Role.USER, Role.ASSISTANT}
+                who = " ".join(message.speaker.split()) if named else plain
+                yield f"\n## {who} · {message.created_at:%Y-%m-%d %H:%M} UTC\n\n{message.text}\n"
+        position = some[-1].position
+
 
 TOO_MANY = f"There are {MAX_FOLDERS} folders already."
 

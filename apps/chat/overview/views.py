@@ -11,7 +11,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from apps.accounts.access import SignedInRequest
-from apps.accounts.model_form import ModelForm
+from apps.accounts.forms import ModelForm
 from apps.accounts.selectors import preferences_for
 from apps.agent.model.client import model_for
 from apps.agent.models import ToolCall

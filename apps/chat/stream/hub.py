@@ -22,11 +22,32 @@ from apps.chat.conversations.links import links_now, through
 from apps.chat.conversations.markdown import may_link
 from apps.chat.models import Conversation
 from apps.chat.stream.events import HTML, TEXT, LiveHtml, LiveText, LoggedEvent, events_after
-from apps.chat.stream.pacing import RENDERING, SENDING
 from apps.chat.stream.snapshot import Start
 from apps.core.db.pool import in_db
 from apps.core.errors import NotFound
 from apps.core.jobs.bus import bus
+
+
+@dataclass(slots=True)
+class Share:
+    """Hands out times at which to begin, so that all work of one kind takes at most this share of a processor: while that is
+    much more than there is to do, nobody waits."""
+
+    share: float
+    _free: float = 0.0
+
+    def slot(self, earliest: float, seconds: float) -> float:
+        """When work of so many seconds may begin, on the clock of `earliest`."""
+        begin = max(earliest, self._free)
+        self._free = begin + seconds / self.share
+        return begin
+
+
+RENDERING = Share(0.03)
+"""Of the answers under way as HTML, in this process. A page shows their newest words as plain text until then."""
+SENDING = 0.00015
+"""Seconds that it takes to send on what was rendered."""
+
 
 logger = logging.getLogger(__name__)
 TOPIC = "chat.{}"

@@ -20,8 +20,7 @@ from apps.core.log_ids import log_ids
 from apps.memory.models import CaptureLease, CaptureWindow, GateVerdict, Trust, WindowState
 
 from . import calls, leases, occasions
-from .candidates import notes_for
-from .items import CaptureCounts, checked_items
+from .items import CaptureCounts, checked_items, notes_for
 from .leases import LeasedWindow, tokens_of
 from .writing import items_apply
 

@@ -18,8 +18,7 @@ from apps.memory.similarity import adds_to, near_notes
 from apps.memory.trust import least_trust, note_judged
 from apps.search.selectors import likenesses
 
-from .candidates import Alike, Known
-from .items import COUNTS, Action, CaptureCounts, Dropped, Item
+from .items import COUNTS, Action, Alike, CaptureCounts, Dropped, Item, Known
 from .leases import LeasedWindow, usage_count, window_done, window_locked
 from .windows import Segment
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from math import ceil
 from uuid import UUID
 
 from django.http import HttpResponse
@@ -15,7 +16,7 @@ from apps.core.errors import REFUSALS, IzzyError
 from apps.core.purging.trace import SourceText, purge_parts
 from apps.core.registries import owners
 from apps.core.text import fold
-from apps.memory.models import Memory, MemoryFile, MemoryUse, Status
+from apps.memory.models import PRIORITY_FLOOR, Memory, MemoryFile, MemoryUse, Status
 from apps.memory.notes.changes import memory_archive, memory_delete, memory_update
 from apps.memory.notes.history import steps_of
 from apps.memory.notes.review import note_approve
@@ -32,7 +33,6 @@ from apps.memory.notes.uses import KEPT, note_opened
 from apps.search.documents import Scope, Source
 from apps.search.selectors import similar
 
-from .decay import curve_of
 from .done import done_last, done_next, named, own_note, version_asked, with_steps
 from .forms import NoteForm, ValidForm
 from .graph import around
@@ -213,3 +213,59 @@ def _done(
     _, steps = with_steps(request.user.pk, [memory_id], work)
     done_next(request, said if steps else "Nothing differs from what it was.", steps)
     return redirect("memory:note", memory_id=memory_id)
+
+
+WIDTH, HEIGHT = 320, 104
+LEFT, TOP, BOTTOM = 4, 8, 8
+LEAST_TURNS = 20
+"""The curve reaches at least so far ahead."""
+FLAT = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Points in a picture of WIDTH x HEIGHT; `past` ends where `ahead` begins, at present."""
+
+    past: str
+    ahead: str
+    x: float
+    y: float
+    floor: float
+    turns: int  # since the priority was written
+    fades_in: int | None  # turns until it counts as faded; 0: it does, None: never
+
+    width: int = WIDTH
+    height: int = HEIGHT
+
+
+def curve_of(note: Memory, cycle: int) -> Curve:
+    """The curve of a note at the user's decay cycle. Unless it is changed it falls evenly to nothing."""
+    passed = max(cycle - note.priority_cycle, 0)
+    rate = note.decay_rate if note.decay_rate > FLAT else 0.0
+    ends = note.priority / rate if rate else 0.0
+    span = max(ends * 1.06, passed * 1.1, passed + LEAST_TURNS)
+    if not rate:
+        fades_in = None if note.priority >= PRIORITY_FLOOR else 0
+    else:
+        fades_in = max(ceil((note.priority - PRIORITY_FLOOR) / rate + FLAT) - passed, 0)
+
+    def at(turn: float) -> tuple[float, float]:
+        value = max(0.0, note.priority - rate * turn)
+        x = LEFT + turn / span * (WIDTH - 2 * LEFT)
+        return round(x, 1), round(_height(value), 1)
+
+    corner = [ends] if rate else []
+    past = [at(0), *(at(turn) for turn in corner if turn < passed), at(passed)]
+    ahead = [at(passed), *(at(turn) for turn in corner if turn > passed), at(span)]
+    x, y = at(passed)
+    return Curve(
+        _points(past), _points(ahead), x, y, round(_height(PRIORITY_FLOOR), 1), passed, fades_in
+    )
+
+
+def _height(value: float) -> float:
+    return TOP + (1 - value) * (HEIGHT - TOP - BOTTOM)
+
+
+def _points(points: list[tuple[float, float]]) -> str:
+    return " ".join(f"{x},{y}" for x, y in points)
