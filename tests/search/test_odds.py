@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from apps.search.proactive.odds import (
-    ADAPTED,
     ABOUT,
+    ADAPTED,
     AGAINST,
     ENCODED,
     ENCODED_OCCASION,
