@@ -11,7 +11,7 @@ from apps.core.ids import uuid7
 from apps.search import spaces
 from apps.search.documents import Document, Source
 from apps.search.index import cache
-from apps.search.proactive import adapter, concern
+from apps.search.proactive import concern, encoder_lesson
 from apps.search.selectors import search
 from apps.search.services import documents_index
 from tests.peers.ollama_server import OllamaPeer, ollama_server
@@ -36,7 +36,7 @@ def ollama(settings: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     is, it is waited for. It learns from a few examples, not thousands."""
     monkeypatch.setattr(spaces, "ANSWER_SECONDS", PATIENCE)
     monkeypatch.setattr(concern, "ENCODER_EXAMPLES", 200)
-    monkeypatch.setattr(adapter, "MOST_NOTES", 40)
+    monkeypatch.setattr(encoder_lesson, "MOST_NOTES", 40)
     with ollama_server() as peer:
         settings.OLLAMA_URL = peer.url  # type: ignore[attr-defined]
         settings.IZZY_EMBEDDER = "ollama:nomic-embed-text"  # type: ignore[attr-defined]

@@ -11,7 +11,7 @@ from apps.search.documents import Scope
 from apps.search.embedders.base import unit_rows
 from apps.search.filling import side_fill, sweep_vectors
 from apps.search.models import EmbeddingSpace
-from apps.search.proactive import adapter, concern
+from apps.search.proactive import concern, encoder_lesson
 from apps.search.proactive.adapter import adapter_of, example_notes
 from apps.search.proactive.encoder_lesson import EncoderLesson, packed_size
 from apps.search.proactive.recall import recall
@@ -71,7 +71,7 @@ def test_a_note_comes_up_where_it_matters_to_a_message_that_says_nothing_like_it
     """Also where a version before has taught the encoder less: the worker makes up for it."""
     monkeypatch.setattr(spaces, "ANSWER_SECONDS", PATIENCE)
     monkeypatch.setattr(concern, "ENCODER_EXAMPLES", 200)
-    monkeypatch.setattr(adapter, "MOST_NOTES", 300)
+    monkeypatch.setattr(encoder_lesson, "MOST_NOTES", 300)
     settings.IZZY_EMBEDDER = "minilm"
     save(
         alice,

@@ -92,7 +92,7 @@ def test_an_encoder_learns_from_some_of_each_kind() -> None:
     for name in ("ollama:nomic-embed-text", "minilm", "ollama:all-minilm:l6-v2"):
         texts, personal = encoder_examples(name)
         assert 2000 <= len(texts) <= ENCODER_EXAMPLES
-        assert 0.4 < sum(personal) / len(texts) < 0.6
+        assert 0.4 < sum(personal) / len(texts) < 0.7
         assert (set(texts) <= set(example_messages("en")[0])) == ("minilm" in name)
 
 

@@ -20,7 +20,7 @@ from apps.search.embedders.engines import CALIBRATION, embedder_for
 from apps.search.embedders.minilm import BATCH_TOKENS, MiniLM, MiniLMEmbedder, weights_file
 from apps.search.filling import side_fill, side_waiting
 from apps.search.health import check_embedder, connect_embedder
-from apps.search.proactive import adapter, concern
+from apps.search.proactive import concern, encoder_lesson
 from apps.search.proactive.recall import recall
 from apps.search.selectors import near_occasions, search
 from benchmarks import _ollama
@@ -126,7 +126,7 @@ def test_it_searches_beside_the_bundled_vectors_without_a_server(
 ) -> None:
     monkeypatch.setattr(spaces, "ANSWER_SECONDS", PATIENCE)
     monkeypatch.setattr(concern, "ENCODER_EXAMPLES", 200)
-    monkeypatch.setattr(adapter, "MOST_NOTES", 40)
+    monkeypatch.setattr(encoder_lesson, "MOST_NOTES", 40)
     settings.IZZY_EMBEDDER = "minilm"
     save(alice, "Peanuts make Ada ill.", "The car is in the garage.", "Ada plays the cello.")
     assert side_fill("minilm") == 3

@@ -14,9 +14,8 @@ import numpy as np
 
 from apps.search.embedders.base import Matrix, unit_rows
 
+LANGUAGE = "en"  # of the examples
 EXAMPLES = Path(__file__).parent / "matters.json"
-MOST_NOTES = 2000
-"""Notes that an encoder learns from at most: each costs it as much as five of the user's."""
 RIDGE = 30.0
 SPREAD = 10.0
 """Standard deviations of chance cosines from `noise` to `match`, as `recall` reads the calibration of a space."""
@@ -31,9 +30,10 @@ class Examples:
     noted: Sequence[int]
 
 
-def example_notes() -> Examples:
+def example_notes(most: int | None = None) -> Examples:
+    """The examples, or those of `most` notes spread over all."""
     rows = json.loads(EXAMPLES.read_text(encoding="utf-8"))
-    rows = rows[:: -(-len(rows) // MOST_NOTES)]
+    rows = rows[:: -(-len(rows) // (most or len(rows)))]
     pairs = [(text, place) for place, row in enumerate(rows) for text in row["messages"]]
     texts, places = zip(*pairs, strict=True)
     return Examples([row["note"] for row in rows], texts, places)

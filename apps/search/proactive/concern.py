@@ -3,7 +3,7 @@
 Most of what people say to an assistant has nothing to do with what it knows of them: sums, translations, jokes, thanks, the
 capital of a country. They say it in other words than what concerns their own lives ("what should I…", "book us…", "when is
 Anna's…"). Some thousands of messages of both kinds (`messages/*.json`, a file a language), written for this or for the invented
-people of `benchmarks/people/`, teach single words and pairs of neighbours how much they tell: ridge regression on +1 and -1. What
+people of `benchmarks/people/`, and those to which a note matters (`adapter`), teach single words and pairs of neighbours how much they tell: ridge regression on +1 and -1. What
 was learnt is kept beside the packages, for it takes a second. In a language without such a file all messages are alike.
 """
 
@@ -24,6 +24,7 @@ import numpy as np
 from apps.search.embedders.base import Matrix, Vector
 from apps.search.embedders.engines import encoder_knows
 from apps.search.kept import keep, kept_file
+from apps.search.proactive.adapter import EXAMPLES, LANGUAGE, example_notes
 from apps.search.text import analysis
 from apps.search.text.analysis import split_words
 
@@ -50,6 +51,8 @@ def example_messages(language: str = "*") -> tuple[tuple[str, ...], tuple[bool, 
     for path in sorted(FOLDER.glob(f"{language}.json")):
         kinds = json.loads(path.read_text(encoding="utf-8"))
         texts |= {text: kind == PERSONAL for kind in (PERSONAL, IDLE) for text in kinds[kind]}
+        if path.stem == LANGUAGE:
+            texts = dict.fromkeys(example_notes().messages, True) | texts
     return tuple(texts), tuple(texts.values())
 
 
@@ -97,7 +100,7 @@ def whole_lesson() -> Lesson:
 
 def _kept_file() -> Path:
     sums = 0
-    for path in (Path(__file__), Path(analysis.__file__), *sorted(FOLDER.glob("*.json"))):
+    for path in (Path(__file__), Path(analysis.__file__), EXAMPLES, *sorted(FOLDER.glob("*.json"))):
         sums = zlib.crc32(path.read_bytes(), sums)
     return kept_file(f"concern-{sums:08x}.npz")
 

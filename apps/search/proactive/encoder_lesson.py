@@ -13,6 +13,9 @@ from apps.search.embedders.base import Matrix, Vector
 from apps.search.proactive.adapter import Adapter, adapter_of, example_notes
 from apps.search.proactive.concern import encoder_examples, encoder_lesson
 
+MOST_NOTES = 2000
+"""Notes that an encoder learns from at most: each costs it as much as five of the user's."""
+
 Embed = Callable[[Sequence[str]], Matrix]
 
 
@@ -47,6 +50,6 @@ def packed_size(dimension: int) -> int:
 def learn(name: str, *, queries: Embed, documents: Embed) -> EncoderLesson:
     """The lesson of the encoder of that name, which embeds some thousand examples for it. Raises what it raises."""
     texts, personal = encoder_examples(name)
-    examples = example_notes()
+    examples = example_notes(MOST_NOTES)
     adapter = adapter_of(documents(examples.notes), queries(examples.messages), examples.noted)
     return EncoderLesson(encoder_lesson(queries(texts), personal), adapter)

@@ -35,8 +35,8 @@ class Weights:
 
 
 STATIC = Weights((0.45, 7.6, 0.35, 1.8, 0.0, 0.0, 0.0), (2.6, -1.6, -5.15, 0.0), -0.6)
-SIMILAR = Weights((0.8, 6.5, 0.7, 3.45, 0.0, 0.0, 0.0), (1.6, -3.0, -5.25, 0.0), -0.7)
-ENCODER = Weights((0.0, 3.8, 0.0, 1.75, 0.95, 0.7, 0.8), (0.35, -2.5, -3.3, -2.75), -1.2, -0.75)
+SIMILAR = Weights((0.85, 6.55, 0.7, 3.5, 0.0, 0.0, 0.0), (2.65, -3.3, -5.65, 0.0), -0.6)
+ENCODER = Weights((0.0, 4.0, 0.0, 1.6, 0.95, 0.75, 0.8), (1.45, -2.7, -3.8, -2.5), -1.2, -0.75)
 RIVALRY = 1.5
 """How much a better one weighs against a document, beside nothing at all."""
 STEEPNESS = 2.0
