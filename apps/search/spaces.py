@@ -39,7 +39,8 @@ class Use(Enum):
 _down: dict[str, float] = {}
 _vectors: OrderedDict[tuple[int, Use, bytes], Vector] = OrderedDict()
 """By side space, use and digest of the text: the words of a question do not stay in memory."""
-_lessons: dict[int, EncoderLesson] = {}
+_lessons: dict[tuple[int, int], EncoderLesson] = {}
+"""By side space and its dimension."""
 _lock = threading.Lock()
 
 
@@ -74,13 +75,14 @@ def side_lesson(space: Space | None) -> EncoderLesson | None:
     """What the encoder's vectors have been taught by example; None before they were."""
     if space is None:
         return None
-    if space.id not in _lessons:
+    key = space.id, space.dimension
+    if key not in _lessons:
         packed = EmbeddingSpace.objects.filter(pk=space.id).values_list("concern", flat=True).first()
         lesson = EncoderLesson.unpacked(bytes(packed or b""), space.dimension)
         if lesson is None:
             return None
-        _lessons[space.id] = lesson
-    return _lessons[space.id]
+        _lessons[key] = lesson
+    return _lessons[key]
 
 
 def side_vectors(space: Space | None, texts: Sequence[str], use: Use) -> Matrix | None:
@@ -160,6 +162,7 @@ def note_up(name: str | None = None) -> None:
 
 
 def forget_queries() -> None:
-    """Drop the remembered vectors of questions and of texts that were compared."""
+    """Drop the remembered vectors of questions and of texts that were compared, and what encoders have been taught."""
     with _lock:
         _vectors.clear()
+        _lessons.clear()

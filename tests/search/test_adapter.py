@@ -78,15 +78,20 @@ def test_a_note_comes_up_where_it_matters_to_a_message_that_says_nothing_like_it
         "Prawns and crab make her throat swell.",
         "The car is in the garage.",
         "Ada plays the cello.",
+        "Her landlord is Mr Okafor; rent is due on the third.",
+        "The tax papers lie in the blue folder.",
+        "Ben starts school in September.",
+        "The user swims on Tuesdays before work.",
+        "The printer needs cartridges of the large kind.",
     )
     side_fill("minilm")
     older = np.zeros(385, dtype="<f4").tobytes()
     EmbeddingSpace.objects.filter(role=Role.SIDE).update(concern=older)
     spaces.forget_queries()
     talk = ["order paella for two"]
-    assert recall(alice.pk, talk, top_k=5, scope=Scope())[0].parts["adapted"] == 0
+    before = recall(alice.pk, talk, top_k=5, scope=Scope())
     sweep_vectors()
     assert filling.has_learnt(EmbeddingSpace.objects.get(role=Role.SIDE))
-    best = recall(alice.pk, talk, top_k=5, scope=Scope())[0]
+    best, *others = recall(alice.pk, talk, top_k=5, scope=Scope())
     assert best.text.startswith("Prawns")
-    assert best.parts["adapted"] > 0
+    assert best.score > 0.2 > max([0.0, *(hit.score for hit in (*before, *others))])

@@ -34,9 +34,9 @@ class Weights:
     audible: float = 0.0
 
 
-STATIC = Weights((0.45, 7.6, 0.35, 1.8, 0.0, 0.0, 0.0), (2.6, -1.6, -5.15, 0.0), -0.6)
+STATIC = Weights((0.45, 7.1, 0.35, 1.9, 0.0, 0.0, 0.0), (2.75, -1.55, -5.15, 0.0), -0.7)
 SIMILAR = Weights((0.85, 6.55, 0.7, 3.5, 0.0, 0.0, 0.0), (2.65, -3.3, -5.65, 0.0), -0.6)
-ENCODER = Weights((0.0, 4.0, 0.0, 1.6, 0.95, 0.75, 0.8), (1.45, -2.7, -3.8, -2.5), -1.2, -0.75)
+ENCODER = Weights((0.0, 4.0, 0.0, 1.6, 0.95, 0.75, 0.8), (1.45, -2.7, -3.8, -2.5), -1.1, -0.75)
 RIVALRY = 1.5
 """How much a better one weighs against a document, beside nothing at all."""
 STEEPNESS = 2.0
