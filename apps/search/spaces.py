@@ -20,7 +20,6 @@ from apps.search.embedders.deadline import ANSWER_SECONDS, answered_within, is_l
 from apps.search.embedders.engines import embedder_for, encoder_knows
 from apps.search.embedders.static import DIMENSION, StaticEmbedder
 from apps.search.models import EmbeddingSpace
-from apps.search.proactive.encoder_lesson import EncoderLesson
 from apps.search.text.analysis import detect_language
 
 DOWN_SECONDS = 15.0
@@ -39,8 +38,6 @@ class Use(Enum):
 _down: dict[str, float] = {}
 _vectors: OrderedDict[tuple[int, Use, bytes], Vector] = OrderedDict()
 """By side space, use and digest of the text: the words of a question do not stay in memory."""
-_lessons: dict[tuple[int, int], EncoderLesson] = {}
-"""By side space and its dimension."""
 _lock = threading.Lock()
 
 
@@ -69,20 +66,6 @@ def can_ask(space: Space, text: str, languages: Collection[str] = ()) -> bool:
     """Whether the encoder knows the language of a question, and one of those in which its owner writes where that is known."""
     own = [detect_language(text)]
     return encoder_knows(space.name, own) and encoder_knows(space.name, languages or own)
-
-
-def side_lesson(space: Space | None) -> EncoderLesson | None:
-    """What the encoder's vectors have been taught by example; None before they were."""
-    if space is None:
-        return None
-    key = space.id, space.dimension
-    if key not in _lessons:
-        packed = EmbeddingSpace.objects.filter(pk=space.id).values_list("concern", flat=True).first()
-        lesson = EncoderLesson.unpacked(bytes(packed or b""), space.dimension)
-        if lesson is None:
-            return None
-        _lessons[key] = lesson
-    return _lessons[key]
 
 
 def side_vectors(space: Space | None, texts: Sequence[str], use: Use) -> Matrix | None:
@@ -162,7 +145,6 @@ def note_up(name: str | None = None) -> None:
 
 
 def forget_queries() -> None:
-    """Drop the remembered vectors of questions and of texts that were compared, and what encoders have been taught."""
+    """Drop the remembered vectors of questions and of texts that were compared."""
     with _lock:
         _vectors.clear()
-        _lessons.clear()

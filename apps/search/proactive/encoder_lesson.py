@@ -1,4 +1,4 @@
-"""What an encoder's vectors have been taught by example: which messages concern the user, and which notes matter to what.
+"""An encoder's vectors are taught by example which messages concern the user, and which notes matter to what.
 
 It is learnt once, when the notes have got their vectors, and kept with the space (`EmbeddingSpace.concern`).
 """
@@ -9,7 +9,9 @@ from typing import Self
 
 import numpy as np
 
+from apps.search.backends import Space
 from apps.search.embedders.base import Matrix, Vector
+from apps.search.models import EmbeddingSpace
 from apps.search.proactive.adapter import Adapter, adapter_of, example_notes
 from apps.search.proactive.concern import encoder_examples, encoder_lesson
 
@@ -17,6 +19,9 @@ MOST_NOTES = 2000
 """Notes that an encoder learns from at most: each costs it as much as five of the user's."""
 
 Embed = Callable[[Sequence[str]], Matrix]
+
+
+_lessons: "dict[tuple[int, int], EncoderLesson]" = {}  # by side space and its dimension
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,3 +58,20 @@ def learn(name: str, *, queries: Embed, documents: Embed) -> EncoderLesson:
     examples = example_notes(MOST_NOTES)
     adapter = adapter_of(documents(examples.notes), queries(examples.messages), examples.noted)
     return EncoderLesson(encoder_lesson(queries(texts), personal), adapter)
+
+
+def side_lesson(space: Space) -> EncoderLesson | None:
+    """The lesson of the encoder's vectors; None before they were taught it."""
+    key = space.id, space.dimension
+    if key not in _lessons:
+        packed = EmbeddingSpace.objects.filter(pk=space.id).values_list("concern", flat=True).first()
+        lesson = EncoderLesson.unpacked(bytes(packed or b""), space.dimension)
+        if lesson is None:
+            return None
+        _lessons[key] = lesson
+    return _lessons[key]
+
+
+def forget_lessons() -> None:
+    """Drop the lessons that were read: they are read anew."""
+    _lessons.clear()

@@ -39,6 +39,7 @@ from apps.search.index.rows import UserRows
 from apps.search.proactive.adapter import Adapter
 from apps.search.proactive.concern import encoder_concern
 from apps.search.proactive.contextual_query import ContextualQuery, contextual_query
+from apps.search.proactive.encoder_lesson import side_lesson
 from apps.search.proactive.odds import (
     ADAPTED,
     ENCODED,
@@ -57,7 +58,7 @@ from apps.search.proactive.odds import (
 from apps.search.proactive.word_table import WordTable, word_table
 from apps.search.ranking.relevance import Found, Scale, best_places, hits_for
 from apps.search.ranking.signals import allowed_rows
-from apps.search.spaces import Use, can_ask, side_lesson, side_vectors
+from apps.search.spaces import Use, can_ask, side_vectors
 from apps.search.text.analysis import split_words, stems
 
 Floats = NDArray[np.float32]
@@ -209,7 +210,7 @@ def _question(head: Head, talk: Sequence[str]) -> _Question | None:
     sounds = query.concern
     against = [1.0, query.lean, sounds, sounds]
     beside, adapter = None, None
-    if side is not None:
+    if side is not None and head.side is not None:
         beside, lesson = side[:-1], side_lesson(head.side)
         if lesson is not None:
             adapter, against[-1] = lesson.adapter, encoder_concern(lesson.concern, side[-1])
@@ -239,6 +240,8 @@ def _add_likeness(evidence: Floats, rows: UserRows, question: _Question, among: 
             if beside is not None:
                 standing = _of_rows(beside[among], beside[among], scale)
                 evidence[:, kind] = np.maximum(evidence[:, kind], np.minimum(standing, MOST))
+    if adapter is None:  # not taught yet
+        evidence[:, ADAPTED] = evidence[:, ENCODED]
 
 
 def _of_rows(cosine: Floats, chance: Floats, scale: Scale) -> Floats:
