@@ -80,7 +80,7 @@ def test_killed_in_the_middle_it_goes_on_where_it_stopped(notes: User, ollama: O
     steps: list[tuple[int, int]] = []
     side_fill(NOMIC, progress=lambda done, total: steps.append((done, total)))
     assert steps == [(64, 150), (128, 150), (150, 150)]
-    documents = [text for text in ollama.texts if text.startswith("search_document")]
+    documents = [text for text in ollama.texts if text.removeprefix("search_document: ") in NOTES]
     assert len(documents) == len(set(documents)) == 150
 
 
