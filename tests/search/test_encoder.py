@@ -121,6 +121,26 @@ def test_the_encoder_gives_the_cosines_of_its_model_card() -> None:
 
 
 @needs_weights
+@pytest.mark.parametrize("kept", [True, False])
+def test_processes_share_its_weights_where_they_can_be_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, kept: bool
+) -> None:
+    folder = tmp_path if kept else tmp_path / "absent"
+    monkeypatch.setattr(minilm, "kept_file", lambda name: folder / name)
+    first = minilm.MiniLM()
+    files = list(tmp_path.iterdir())
+    assert len(files) == kept
+    second = minilm.MiniLM()
+    for one in (first, second):
+        words = one._weights[minilm.WORDS]
+        assert isinstance(words.base, np.memmap) == kept
+        assert not kept or not words.flags.writeable
+    texts = ["The weather is lovely today."]
+    assert np.array_equal(first.embed(texts), second.embed(texts))
+    assert np.allclose(first.embed(texts), minilm.model().embed(texts), atol=1e-6)
+
+
+@needs_weights
 def test_it_searches_beside_the_bundled_vectors_without_a_server(
     alice: User, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
