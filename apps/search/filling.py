@@ -195,15 +195,18 @@ def _learn(embedder: Embedder, space: EmbeddingSpace) -> None:
 
     def embed(by: Callable[[Sequence[str]], Matrix], texts: Sequence[str]) -> Matrix:
         batches = [texts[start : start + BATCH] for start in range(0, len(texts), BATCH)]
-        return np.concatenate([_answer(embedder, partial(by, batch)) for batch in batches])
+        vectors = [_answer(embedder, partial(by, batch)) for batch in batches]
+        for rows in vectors:
+            if rows.shape[1] != space.dimension:
+                raise EmbedderDown(f"{space.name} gives {rows.shape[1]} numbers, not {space.dimension}.")
+        return np.concatenate(vectors)
 
     lesson = learn(
         embedder.name,
         queries=partial(embed, embedder.embed_queries),
         documents=partial(embed, embedder.embed_documents),
-    ).packed()
-    if len(lesson) == packed_size(space.dimension):
-        EmbeddingSpace.objects.filter(pk=space.pk).update(concern=lesson)
+    )
+    EmbeddingSpace.objects.filter(pk=space.pk).update(concern=lesson.packed())
 
 
 def side_empty() -> None:

@@ -212,6 +212,20 @@ def test_one_that_the_worker_would_undo_is_refused(notes: User, ollama: OllamaPe
             reindex("--embedder", other)
 
 
+def test_examples_that_come_in_another_dimension_teach_nothing(
+    notes: User, ollama: OllamaPeer, caplog: pytest.LogCaptureFixture
+) -> None:
+    side_fill(NOMIC)
+    EmbeddingSpace.objects.update(concern=None)
+    ollama.dimension = 32
+    sweep_vectors()
+    assert "gives 32 numbers, not 64" in caplog.text
+    ollama.dimension = 64
+    sweep_vectors()
+    space = EmbeddingSpace.objects.get(name=NOMIC)
+    assert filling.has_learnt(space)
+
+
 def test_a_model_of_another_dimension_starts_anew(notes: User, ollama: OllamaPeer) -> None:
     reindex()
     ollama.dimension = 32

@@ -5,11 +5,10 @@ all: the log-odds of what speaks for it, against those of a message that nothing
 
 For a document speak: how far its cosine with the message, or with one clause of it, stands out of what chance would give
 (standard deviations above the best of as many bells, sqrt(2 ln n) for n documents; of few, the calibration of the space says what
-chance is), in the bundled vectors and in the encoder's, and there once more as its `adapter` turns the message towards what
-matters to it; the share of what the message tells that it says in the same words or,
-where there is a table of words, in similar ones; and both again for the occasions on which it matters. For nothing speak: that
-the message does not sound as if its answer depended on the user (`concern`), and that it stands for itself although a talk went
-before. What each weighs stands in `odds.py`.
+chance is), in the bundled vectors and in the encoder's, and there once more as its `adapter` turns the message towards what matters
+to it; the share of what the message tells that it says in the same words or, where there is a table of words, in similar ones; and
+both again for the occasions on which it matters. For nothing speak: that the message does not sound as if its answer depended on
+the user (`concern`), and that it stands for itself although a talk went before. What each weighs stands in `odds.py`.
 """
 
 import json
