@@ -1,8 +1,7 @@
-"""Pages of the chat, the fragments of its sidebar, and what has just ended, for those who wait for it elsewhere."""
+"""Pages of the chat and the fragments of its sidebar."""
 
 import hashlib
 import json
-from datetime import timedelta
 from typing import Any, cast
 from urllib.parse import quote
 from uuid import UUID
@@ -10,7 +9,6 @@ from uuid import UUID
 from django.conf import settings
 from django.core.paginator import Paginator
 from django.core.signing import BadSignature
-from django.db.models import F
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -22,7 +20,6 @@ from apps.accounts.models import User
 from apps.agent.model.client import current_endpoint
 from apps.agent.tools.base import tool_words
 from apps.builder.builds.selectors import questions_pressing
-from apps.builder.models import Build
 from apps.capabilities.sandbox.running import NONE, chosen_name
 from apps.chat.conversations import services
 from apps.chat.conversations.folders import folder_get, folders_for, folders_listed
@@ -36,8 +33,9 @@ from apps.chat.conversations.selectors import (
     conversations_shown,
     has_archived,
 )
+from apps.chat.done import done_lately
 from apps.chat.first_steps import first_steps, suggestions
-from apps.chat.models import OPEN_STATES, Conversation, Turn
+from apps.chat.models import Conversation
 from apps.chat.palette import palette
 from apps.chat.stream.snapshot import snapshot
 from apps.chat.templatetags.conversation_groups import conversation_groups
@@ -327,36 +325,3 @@ def _is_current(request: HttpRequest, found: Conversation) -> bool:
 
 def _user_id(request: HttpRequest) -> UUID:
     return cast("UUID", request.user.pk)
-
-
-LATELY = timedelta(minutes=2)
-LONG = timedelta(seconds=20)
-"""An answer that is sooner there is waited for on its page."""
-
-
-def done_lately(user_id: UUID) -> list[dict[str, Any]]:
-    """`{id, title, text, url}` of each long turn and each build that ended within LATELY, whatever came of it."""
-    since = timezone.now() - LATELY
-    talks = Conversation.objects.for_user(user_id).filter(updated_at__gt=since)
-    named = {row.pk: str(row) for row in talks.only("title")}
-    turns = Turn.objects.owned_by(user_id).filter(conversation_id__in=named, ended_at__gt=since)
-    turns = turns.exclude(state__in=OPEN_STATES).filter(ended_at__gt=F("started_at") + LONG)
-    done = [
-        {
-            "id": str(turn.pk),
-            "title": "Izzy has answered",
-            "text": named[turn.conversation_id],
-            "url": reverse("chat:conversation", args=[turn.conversation_id]),
-        }
-        for turn in turns
-    ]
-    builds = Build.objects.for_user(user_id).filter(ended_at__gt=since)
-    return done + [
-        {
-            "id": str(build.pk),
-            "title": "A build is done",
-            "text": f"{build.name.replace('_', ' ')}: {build.get_state_display().lower()}",
-            "url": reverse("builder:build", args=[build.pk]),
-        }
-        for build in builds
-    ]

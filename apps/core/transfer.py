@@ -125,8 +125,8 @@ class Taking:
     """An import as those see it who take in its records.
 
     `own`: it is the user's own export, whose origin and trust count. `accept`: the user vouches for what it says. Else its words
-    are others' words. `fresh` are the ids made so far, by which a dry run knows them again; `later` collects what waits for the end of the
-    file, JSON-ready, with the kind under `kind`.
+    are others' words. `fresh` are the ids made so far, by which a dry run knows them again; `later` collects what waits for the
+    end of the file, JSON-ready, with the kind under `kind`.
     """
 
     user_id: UUID
@@ -269,7 +269,8 @@ class Ids:
 
 
 def ids_here(taking: Taking, kind: str, keys: Iterable[UUID | None]) -> Ids:
-    """Resolves ids of one kind of record; None stands for no row. One that belongs to somebody else gets another, and is answered like a free one."""
+    """Resolves ids of one kind of record; None stands for no row. One that belongs to somebody else gets another, and is answered
+    like a free one."""
     model = next(group.tables[kind] for group in record_groups.values() if kind in group.tables)
     wanted = {key for key in keys if key}
     others = {key: other_id(taking.user_id, key) for key in wanted}

@@ -9,8 +9,8 @@ from django.utils import timezone
 from apps.accounts.models import User
 from apps.builder.models import Build
 from apps.capabilities.catalog.versions import capability_create
+from apps.chat.done import done_lately
 from apps.chat.models import Conversation, Turn
-from apps.chat.views import done_lately
 from tests.capabilities.making import draft
 
 pytestmark = pytest.mark.django_db

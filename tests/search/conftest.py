@@ -25,7 +25,7 @@ def _fresh_memory() -> Iterator[None]:
     """No index and no grudge against an embedder from another test."""
     cache.forget()
     spaces.forget_queries()
-    encoder_lesson.forget_lessons()
+    encoder_lesson._lessons.clear()
     spaces.note_up()
     yield
     cache.forget()

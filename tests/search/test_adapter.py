@@ -87,7 +87,7 @@ def test_a_note_comes_up_where_it_matters_to_a_message_that_says_nothing_like_it
     side_fill("minilm")
     older = np.zeros(385, dtype="<f4").tobytes()
     EmbeddingSpace.objects.filter(role=Role.SIDE).update(concern=older)
-    encoder_lesson.forget_lessons()
+    encoder_lesson._lessons.clear()
     talk = ["order paella for two"]
     before = recall(alice.pk, talk, top_k=5, scope=Scope())
     sweep_vectors()

@@ -20,7 +20,8 @@ from apps.core.log_ids import log_ids
 from apps.memory.models import CaptureLease, CaptureWindow, GateVerdict, Trust, WindowState
 
 from . import calls, leases, occasions
-from .items import CaptureCounts, checked_items, notes_for
+from .candidates import notes_for
+from .items import CaptureCounts, checked_items
 from .leases import LeasedWindow, tokens_of
 from .writing import items_apply
 

@@ -18,7 +18,8 @@ from apps.memory.similarity import adds_to, near_notes
 from apps.memory.trust import least_trust, note_judged
 from apps.search.selectors import likenesses
 
-from .items import COUNTS, Action, Alike, CaptureCounts, Dropped, Item, Known
+from .candidates import Alike, Known
+from .items import COUNTS, Action, CaptureCounts, Dropped, Item
 from .leases import LeasedWindow, usage_count, window_done, window_locked
 from .windows import Segment
 

@@ -19,8 +19,6 @@ MOST_NOTES = 2000
 """Notes that an encoder learns from at most: each costs it as much as five of the user's."""
 
 Embed = Callable[[Sequence[str]], Matrix]
-
-
 _lessons: "dict[tuple[int, int], EncoderLesson]" = {}  # by side space and its dimension
 
 
@@ -70,8 +68,3 @@ def side_lesson(space: Space) -> EncoderLesson | None:
             return None
         _lessons[key] = lesson
     return _lessons[key]
-
-
-def forget_lessons() -> None:
-    """Drop the lessons that were read: they are read anew."""
-    _lessons.clear()

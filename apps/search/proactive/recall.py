@@ -173,7 +173,8 @@ def observe(user_id: UUID, talk: Sequence[str], scope: Scope) -> Observed | None
 class _Question:
     """A message as it is looked for: the whole and its clauses in both spaces, a row each; None where a space cannot tell.
 
-    `adapter` turns rows of `side` towards the notes that matter, once that is learnt. `against` is what speaks for nothing at all, (AGAINST,); `table` has the message's words, where there is one.
+    `adapter` turns rows of `side` towards the notes that matter, once that is learnt. `against` is what speaks for nothing at
+    all, (AGAINST,); `table` has the message's words, where there is one.
     """
 
     head: Head
