@@ -19,8 +19,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from unittest.mock import patch
 
+from django.conf import settings
+
 from apps.search.embedders.base import EmbedderDown
-from apps.search.embedders.minilm import MAX_TOKENS, MiniLM, model
+from apps.search.embedders.minilm import MAX_TOKENS, MiniLM, MiniLMEmbedder, model
 
 MODEL = "all-minilm"
 VERSION = "0.12.6"
@@ -136,7 +138,7 @@ def add_argument(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--encoder",
         action="store_true",
-        help=f"with a real encoder ({MODEL}) beside the bundled vectors",
+        help="with a real encoder (minilm) beside the bundled vectors",
     )
 
 
@@ -160,23 +162,14 @@ def side_vectors_make(share: float = 1.0) -> None:
 
 @contextmanager
 def encoder_for(options: dict[str, Any]) -> Iterator[None]:
-    """IZZY_EMBEDDER names an encoder that answers while the block runs, where `--encoder` was given, and is waited for: what is
-    found must not depend on how busy the machine is.
-
-    Raises CommandError where its weights are not installed.
-    """
-    if not options["encoder"]:
-        yield
-        return
+    """IZZY_EMBEDDER is `minilm` while the block runs, where `--encoder` was given, and is waited for: what is found must not
+    depend on how busy the machine is."""
     from django.test import override_settings
 
     from apps.search import spaces
 
-    with (
-        server_process() as url,
-        override_settings(OLLAMA_URL=url, IZZY_EMBEDDER=f"ollama:{MODEL}"),
-        patch.object(spaces, "ANSWER_SECONDS", PATIENCE),
-    ):
+    name = MiniLMEmbedder.name if options["encoder"] else settings.IZZY_EMBEDDER
+    with override_settings(IZZY_EMBEDDER=name), patch.object(spaces, "ANSWER_SECONDS", PATIENCE):
         yield
 
 

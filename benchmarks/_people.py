@@ -1,11 +1,11 @@
 """Invented people, what an assistant knows of them, what they say to it, and what should come to mind then.
 
-The people stand in `people/`, in sets. Three were written apart, without sight of the program or of each other, and serve for
-tuning, where a person that is judged is left out; the third was asked once, as `unseen`, before it did. Nothing is fitted to the
-other three. The fourth was asked once, and its writer knew the program and the other sets; those of the fifth and the sixth were told what
-such a set is and had seen nothing else. The fifth was asked after each of two fits; the sixth counts. The occasions beside all but the
-fourth are what a model gave, one note at a time, to a prompt that asks what `apps/memory/prompts/occasions.md` asks, in other words; it
-saw no message. Those of the fourth were written note by note, before its messages.
+The people stand in `people/`, in sets. Six serve for tuning, where the person that is judged is left out: the first three, written
+apart, without sight of the program or of each other, of which the third was asked once, as `unseen`, before it did; the fourth, whose
+writer knew the program and the other sets; the fifth and the sixth, whose writers were told what such a set is and had seen nothing
+else, and which were asked after each of two fits before they served. Nothing is fitted to the seventh, by two more such writers: it is
+asked once. The occasions beside all but the fourth are what a model gave, one note at a time, to a prompt that asks what
+`apps/memory/prompts/occasions.md` asks; it saw no message. Those of the fourth were written note by note, before its messages.
 """
 
 import json
@@ -22,8 +22,8 @@ from apps.search.text.analysis import split_words, stems, stop_words
 from benchmarks._scratch import make_user
 
 FOLDER = Path(__file__).parent / "people"
-TUNED = ("tuning", "held_back", "unseen")
-ASKED = ("fourth", "fifth", "sixth")  # after a fit, and nothing fitted to them
+TUNED = ("tuning", "held_back", "unseen", "fourth", "fifth", "sixth")
+ASKED = ("seventh",)  # after the fit, and nothing fitted to them
 KINDS = ("direct", "paraphrased", "oblique", "follow-up", "idle")
 
 

@@ -1,8 +1,8 @@
 """Which notes a message brings up by itself: how many of those wanted, and how few others.
 
-The people, their notes, messages and labels are those of `people/` (see `_people.py`). Three sets serve for tuning, and what they
+The people, their notes, messages and labels are those of `people/` (see `_people.py`). Six sets serve for tuning, and what they
 say teaches concern, so that here they show a fit (`weights` leaves each person out); the figures that count are those of the
-sixth. A talk is replayed message by message: what came up before counts, and is not brought up again.
+seventh. A talk is replayed message by message: what came up before counts, and is not brought up again.
 
 Asked with what Izzy says by rule of when a note matters, as without any model; with the occasions that a model gave; and, with
 `--encoder`, also with an encoder beside the bundled vectors. The baseline is the plain rule: the score that search gives, times
@@ -137,7 +137,7 @@ class Tally:
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--half", choices=[*TUNED, "both", *ASKED], default="both")
+    parser.add_argument("--half", choices=[*TUNED, "fitted", *ASKED], default=ASKED[0])
     parser.add_argument(
         "--limit", type=int, default=0, help="ask only so many messages of each kind of each person"
     )
@@ -148,7 +148,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(options: dict[str, Any]) -> Report:
-    names = TUNED if options["half"] == "both" else (options["half"],)
+    names = TUNED if options["half"] == "fitted" else (options["half"],)
     report = Report("surfacing", settings={"sets": ", ".join(names), "threshold": THRESHOLD})
     for name in names:
         with scratch_database():

@@ -2,6 +2,7 @@
 
 import secrets
 from datetime import timedelta
+from importlib.util import find_spec
 from pathlib import Path
 
 from apps.core.logs import level_number, logging_settings
@@ -353,7 +354,7 @@ IZZY_MODEL_PRICES = env_prices(
         "claude-opus": (5.0, 25.0, 0.50, 6.25),
     },
 )
-IZZY_EMBEDDER = env_str("IZZY_EMBEDDER", "static")
+IZZY_EMBEDDER = env_str("IZZY_EMBEDDER", "minilm" if find_spec("all_minilm_l6_v2") else "static")
 IZZY_CAPABILITY_LIMIT = env_number("IZZY_CAPABILITY_LIMIT", 2_000, minimum=1)
 IZZY_EXECUTION_DAYS = env_number("IZZY_EXECUTION_DAYS", 30, minimum=1, maximum=MAX_DAYS)
 IZZY_ARCHIVE_DAYS = env_number("IZZY_ARCHIVE_DAYS", 90, minimum=1, maximum=MAX_DAYS)

@@ -16,6 +16,7 @@ sys.dont_write_bytecode = False
 
 os.environ["IZZY_ENV_FILE"] = ""
 os.environ["IZZY_THROTTLE"] = "off"
+os.environ["IZZY_EMBEDDER"] = "static"  # an encoder costs each process a second; tests of one name it
 os.environ["IZZY_LOG_LEVEL"] = "WARNING"
 os.environ["IZZY_DATA_DIR"] = tempfile.mkdtemp(prefix="izzy-test-")
 atexit.register(shutil.rmtree, os.environ["IZZY_DATA_DIR"], ignore_errors=True)

@@ -74,9 +74,9 @@ def _of_the_instance() -> Iterator[Step]:
     )
     yield Step(
         "A finer search",
-        "An encoder finds what says the same in other words or another language.",
+        "An encoder finds what says the same in other words.",
         settings.IZZY_EMBEDDER != "static",
-        how="Set IZZY_EMBEDDER: minilm for English, or ollama:nomic-embed-text.",
+        how="Leave IZZY_EMBEDDER out (minilm, for English), or set it to ollama:nomic-embed-text.",
     )
     yield Step(
         "A sandbox",

@@ -162,6 +162,7 @@ class Packed:
 REASONS = {
     "keywords": "Has the same words, or stands beside them.",
     "words": "Has the same words.",
+    "mentioned": "Has the same words.",
     "meaning": "Near in meaning.",
     "surroundings": "Near in meaning, with what was said around it.",
     "encoder": "Near in meaning.",

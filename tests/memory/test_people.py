@@ -19,7 +19,7 @@ def test_a_set_has_five_people_or_more_in_english_with_notes_of_three_years_and_
 ) -> None:
     english = [person for person in SETS[name] if person.language == "en"]
     assert len(english) >= 5
-    assert [person.language for person in SETS[name][len(english) :]] == ["de", "es", "fr"]
+    assert {person.language for person in SETS[name][len(english) :]} == {"de", "es", "fr"}
     notes = [note for person in english for note in person.notes]
     assert len(notes) >= 60
     first, last = min(note.written for note in notes), max(note.written for note in notes)
@@ -34,7 +34,7 @@ def test_what_the_people_say_teaches_concern_but_for_the_sets_that_are_asked_onc
         said = [said for person in those for said in person.messages if said.kind != "follow-up"]
         known = [one for one in said if taught.get(one.talk[-1].casefold()) is (one.kind != "idle")]
         few = [one for one in known if len(one.talk[-1]) > 12]
-        assert known == said if name in TUNED else len(few) <= 3
+        assert known == said if name in TUNED else len(few) <= len(said) / 50
 
 
 @pytest.mark.parametrize("person", EVERYBODY, ids=lambda person: person.key)

@@ -1,5 +1,7 @@
 """An encoder's vectors are taught which notes matter to which messages."""
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,12 +10,13 @@ import pytest
 from apps.accounts.models import User
 from apps.search import filling, spaces
 from apps.search.documents import Scope
-from apps.search.embedders.base import unit_rows
+from apps.search.embedders.base import Matrix, unit_rows
+from apps.search.embedders.minilm import MiniLMEmbedder
 from apps.search.filling import side_fill, sweep_vectors
 from apps.search.models import EmbeddingSpace
 from apps.search.proactive import concern, encoder_lesson
 from apps.search.proactive.adapter import adapter_of, example_notes
-from apps.search.proactive.encoder_lesson import EncoderLesson, packed_size
+from apps.search.proactive.encoder_lesson import EncoderLesson, learn, packed_size
 from apps.search.proactive.recall import recall
 from apps.search.spaces import Role
 from benchmarks._people import ASKED, TUNED, people
@@ -64,6 +67,37 @@ def test_the_examples_are_of_nobody_who_is_asked() -> None:
         )
 
 
+def test_what_minilm_has_learnt_is_kept_and_learnt_anew_where_it_is_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(encoder_lesson, "kept_file", lambda name: tmp_path / name)
+    monkeypatch.setattr(encoder_lesson, "MOST_NOTES", 20)
+    monkeypatch.setattr(concern, "ENCODER_EXAMPLES", 20)
+    asked: list[str] = []
+
+    def embed(texts: Sequence[str]) -> Matrix:
+        asked.extend(texts)
+        random = np.random.default_rng(len(texts))
+        return unit_rows(random.normal(size=(len(texts), MiniLMEmbedder.dimension)).astype(np.float32))
+
+    def learnt(name: str = "minilm") -> bytes:
+        return learn(name, queries=embed, documents=embed).packed()
+
+    first = learnt()
+    assert len(asked) == len(set(asked)) > 100
+    asked.clear()
+    assert learnt() == first
+    assert not asked
+    (file,) = tmp_path.iterdir()
+    file.write_bytes(b"half of it")
+    assert learnt() == first == file.read_bytes()
+    asked.clear()
+    learnt("ollama:all-minilm")
+    assert asked, "of another's vectors nobody knows whether they are still the same"
+    monkeypatch.setattr(encoder_lesson, "kept_file", lambda name: tmp_path / "nowhere" / name)
+    assert learnt() == first
+
+
 @needs_weights
 def test_a_note_comes_up_where_it_matters_to_a_message_that_says_nothing_like_it(
     alice: User, settings: Any, monkeypatch: pytest.MonkeyPatch
@@ -71,7 +105,7 @@ def test_a_note_comes_up_where_it_matters_to_a_message_that_says_nothing_like_it
     """Also where a version before has taught the encoder less: the worker makes up for it."""
     monkeypatch.setattr(spaces, "ANSWER_SECONDS", PATIENCE)
     monkeypatch.setattr(concern, "ENCODER_EXAMPLES", 200)
-    monkeypatch.setattr(encoder_lesson, "MOST_NOTES", 300)
+    monkeypatch.setattr(encoder_lesson, "MOST_NOTES", 1000)
     settings.IZZY_EMBEDDER = "minilm"
     save(
         alice,

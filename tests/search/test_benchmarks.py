@@ -11,7 +11,7 @@ import pytest
 from django.core.management import CommandError
 
 from apps.search.models import Passage
-from apps.search.proactive.odds import ADAPTED, AGAINST, ENCODED, ENCODED_OCCASION, ENCODER, EVIDENCE
+from apps.search.proactive.odds import ADAPTED, AGAINST, ENCODED_OCCASION, ENCODER, EVIDENCE
 from apps.search.proactive.odds import Observed as PeopleObserved
 from apps.search.ranking.relevance import CALIBRATION
 from apps.search.ranking.signals import WEIGHTS
@@ -306,7 +306,7 @@ def test_ingest_finds_what_it_took_in(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_bar_of_an_encoder_is_swept_and_kept_where_weights_are_fitted() -> None:
     """A note that stands out by so much less than chance speaks below its bar alone."""
     evidence = np.zeros((1, len(EVIDENCE)), dtype=np.float32)
-    evidence[0, [ENCODED, ENCODED_OCCASION, ADAPTED]] = -0.5, -2.5, -2.5
+    evidence[0, [ADAPTED, ENCODED_OCCASION]] = -0.5, -2.5
     seen = PeopleObserved(
         evidence, np.zeros(len(AGAINST), dtype=np.float32), np.array([1]), [True], ("",), ENCODER
     )

@@ -7,11 +7,11 @@ from apps.search.proactive.odds import (
     ABOUT,
     ADAPTED,
     AGAINST,
-    ENCODED,
     ENCODED_OCCASION,
     ENCODER,
     EVIDENCE,
     MEANING,
+    MENTIONED,
     SIMILAR,
     STATIC,
     WORDS,
@@ -26,7 +26,7 @@ NOTHING = -2.5  # stands out
 def score(weights: Weights, **evidence: float) -> float:
     """The score of one document, for a message that could not be more personal."""
     row = np.full((1, len(EVIDENCE)), NOTHING, dtype=np.float32)
-    row[0, WORDS] = 0
+    row[0, [WORDS, MENTIONED]] = 0
     for name, value in evidence.items():
         row[0, EVIDENCE.index(name)] = value
     against = np.array([1.0, 0.0, 3.0, 3.0], dtype=np.float32)
@@ -42,9 +42,10 @@ def test_a_note_for_which_nothing_speaks_stays_away_however_personal_the_message
     assert score(weights) == 0
     assert score(weights, meaning=0.1) > ABOUT
     assert score(weights, words=0.1) > ABOUT
+    assert score(weights, mentioned=0.1) > ABOUT
 
 
-@pytest.mark.parametrize("kind", [ENCODED, ENCODED_OCCASION, ADAPTED])
+@pytest.mark.parametrize("kind", [ENCODED_OCCASION, ADAPTED])
 def test_what_nearly_stands_out_in_the_encoders_space_speaks(kind: int) -> None:
     name = EVIDENCE[kind]
     assert score(ENCODER, **{name: ENCODER.audible + 0.1}) > ABOUT

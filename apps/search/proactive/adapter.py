@@ -1,8 +1,9 @@
 """A linear adapter turns an encoder's vector of a message towards those of the notes that matter to it.
 
 An encoder says which texts are about the same. A note matters to more than that: an allergy to a restaurant, a timid dog to
-fireworks. Some thousand notes of invented people with the messages that each of them matters to (`matters.json`, written for this)
-teach which way it is from one to the other: ridge regression of the notes' vectors, less what all notes have in common.
+fireworks. Some thousand notes of invented people with the messages that each of them matters to (`matters/*.json`, a file a language,
+written for this) teach which way it is from one to the other: a matrix by which, of all notes, each message's own is the most likely
+(softmax of cosines, as in InfoNCE), starting from none at all and held back to it.
 """
 
 import json
@@ -14,9 +15,13 @@ import numpy as np
 
 from apps.search.embedders.base import Matrix, unit_rows
 
-LANGUAGE = "en"  # of the examples
-EXAMPLES = Path(__file__).parent / "matters.json"
-RIDGE = 30.0
+EXAMPLES = Path(__file__).parent / "matters"
+SHARPNESS = 10.0
+"""Log-odds of a cosine of 1."""
+STEPS, BATCH, PACE = 600, 512, 1e-3
+"""Steps of Adam, with so many messages each, slowing down at the end."""
+HELD_BACK = 0.01
+"""The slope of the matrix towards that which changes nothing, for each unit that it is away from it."""
 SPREAD = 10.0
 """Standard deviations of chance cosines from `noise` to `match`, as `recall` reads the calibration of a space."""
 
@@ -30,9 +35,10 @@ class Examples:
     noted: Sequence[int]
 
 
-def example_notes(most: int | None = None) -> Examples:
-    """The examples, or those of `most` notes spread over all."""
-    rows = json.loads(EXAMPLES.read_text(encoding="utf-8"))
+def example_notes(language: str = "*", most: int | None = None) -> Examples:
+    """The examples of a language, or of all; those of `most` notes spread over them."""
+    files = sorted(EXAMPLES.glob(f"{language}.json"))
+    rows = [row for path in files for row in json.loads(path.read_text(encoding="utf-8"))]
     rows = rows[:: -(-len(rows) // (most or len(rows)))]
     pairs = [(text, place) for place, row in enumerate(rows) for text in row["messages"]]
     texts, places = zip(*pairs, strict=True)
@@ -53,11 +59,28 @@ class Adapter:
 
 
 def adapter_of(notes: Matrix, messages: Matrix, noted: Sequence[int]) -> Adapter:
-    """The adapter that vectors of notes and of messages teach; `noted` is the row of each message's note."""
-    rows, known = messages.astype(np.float64), notes.astype(np.float64)
-    wanted = (known - known.mean(axis=0))[list(noted)]
-    matrix = np.linalg.solve(rows.T @ rows + RIDGE * np.eye(rows.shape[1]), rows.T @ wanted)
+    """The adapter that vectors of notes and of messages teach; `noted` is the row of each message's note.
+
+    The same each time: what is drawn does not depend on chance.
+    """
+    same = np.eye(notes.shape[1], dtype=np.float32)
+    matrix, speed, spread = same.copy(), np.zeros_like(same), np.zeros_like(same)
+    own, draw = np.asarray(noted), np.random.default_rng(0)
+    for step in range(1, STEPS + 1):
+        drawn = draw.integers(0, len(messages), BATCH)
+        turned = messages[drawn] @ matrix
+        length = np.linalg.norm(turned, axis=1, keepdims=True) + 1e-9
+        unit = turned / length
+        odds = np.exp(SHARPNESS * (unit @ notes.T))
+        shares = odds / odds.sum(axis=1, keepdims=True)
+        shares[np.arange(BATCH), own[drawn]] -= 1
+        away = SHARPNESS / BATCH * (shares @ notes)
+        away = (away - unit * (away * unit).sum(axis=1, keepdims=True)) / length
+        slope = messages[drawn].T @ away + HELD_BACK * (matrix - same)
+        speed, spread = 0.9 * speed + 0.1 * slope, 0.999 * spread + 0.001 * slope**2
+        pace = PACE * min(1, 3 * (1 - step / STEPS)) / (1 - 0.9**step)
+        matrix -= pace * speed / (np.sqrt(spread / (1 - 0.999**step)) + 1e-9)
     # Nearly all notes are none of a message's own.
-    cosines = unit_rows(rows @ matrix) @ known.T
-    noise, spread = float(cosines.mean()), float(cosines.std())
-    return Adapter(matrix.astype(np.float32), noise, noise + SPREAD * spread)
+    cosines = unit_rows(messages @ matrix) @ notes.T
+    noise, spreading = float(cosines.mean()), float(cosines.std())
+    return Adapter(matrix, noise, noise + SPREAD * spreading)

@@ -25,7 +25,7 @@ import numpy as np
 from apps.search.embedders.base import Matrix, Vector
 from apps.search.embedders.engines import encoder_knows
 from apps.search.kept import keep, kept_file
-from apps.search.proactive.adapter import EXAMPLES, LANGUAGE, example_notes
+from apps.search.proactive.adapter import EXAMPLES, example_notes
 from apps.search.text import analysis
 from apps.search.text.analysis import split_words
 
@@ -52,16 +52,16 @@ def example_messages(language: str = "*") -> tuple[tuple[str, ...], tuple[bool, 
     for path in sorted(FOLDER.glob(f"{language}.json")):
         kinds = json.loads(path.read_text(encoding="utf-8"))
         texts |= {text: kind == PERSONAL for kind in (PERSONAL, IDLE) for text in kinds[kind]}
-        if path.stem == LANGUAGE:
-            texts = dict.fromkeys(example_notes().messages, True) | texts
+        texts = dict.fromkeys(example_notes(path.stem).messages, True) | texts
     return tuple(texts), tuple(texts.values())
 
 
 def encoder_examples(name: str) -> tuple[tuple[str, ...], tuple[bool, ...]]:
-    """As many of them as the encoder of that name learns from, in languages that it knows."""
-    texts, personal = example_messages("*" if encoder_knows(name, []) else "en")
-    every = -(-len(texts) // ENCODER_EXAMPLES)
-    return texts[::every], personal[::every]
+    """As many of them as the encoder of that name learns from, of both kinds, in languages that it knows."""
+    taught = dict(zip(*example_messages("*" if encoder_knows(name, []) else "en"), strict=True))
+    kinds = [[text for text, own in taught.items() if own is kind] for kind in (True, False)]
+    some = [text for kind in kinds for text in kind[:: -(-2 * len(kind) // ENCODER_EXAMPLES)]]
+    return tuple(some), tuple(taught[text] for text in some)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +100,18 @@ def whole_lesson() -> Lesson:
 
 
 def _kept_file() -> Path:
-    sums = 0
-    for path in (Path(__file__), Path(analysis.__file__), EXAMPLES, *sorted(FOLDER.glob("*.json"))):
+    sums = examples_sum()
+    for path in (Path(__file__), Path(analysis.__file__)):
         sums = zlib.crc32(path.read_bytes(), sums)
     return kept_file(f"concern-{sums:08x}.npz")
+
+
+def examples_sum() -> int:
+    """A checksum of all examples."""
+    sums = 0
+    for path in (*sorted(EXAMPLES.glob("*.json")), *sorted(FOLDER.glob("*.json"))):
+        sums = zlib.crc32(path.read_bytes(), sums)
+    return sums
 
 
 def lesson_of(texts: Sequence[str], personal: Sequence[bool]) -> Lesson:

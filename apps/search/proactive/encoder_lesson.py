@@ -3,19 +3,29 @@
 It is learnt once, when the notes have got their vectors, and kept with the space (`EmbeddingSpace.concern`).
 """
 
+import logging
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Self
 
 import numpy as np
 
 from apps.search.backends import Space
+from apps.search.embedders import minilm
 from apps.search.embedders.base import Matrix, Vector
+from apps.search.embedders.engines import encoder_knows
+from apps.search.embedders.minilm import MiniLMEmbedder
+from apps.search.kept import keep, kept_file
 from apps.search.models import EmbeddingSpace
+from apps.search.proactive import adapter, concern
 from apps.search.proactive.adapter import Adapter, adapter_of, example_notes
-from apps.search.proactive.concern import encoder_examples, encoder_lesson
+from apps.search.proactive.concern import encoder_examples, encoder_lesson, examples_sum
 
-MOST_NOTES = 2000
+logger = logging.getLogger(__name__)
+
+MOST_NOTES = 4000
 """Notes that an encoder learns from at most: each costs it as much as five of the user's."""
 
 Embed = Callable[[Sequence[str]], Matrix]
@@ -30,9 +40,12 @@ class EncoderLesson:
     adapter: Adapter
 
     def packed(self) -> bytes:
-        adapter = self.adapter
-        scale = [adapter.noise, adapter.match]
-        return np.concatenate([self.concern, scale, adapter.matrix.ravel()]).astype("<f4").tobytes()
+        turn = self.adapter
+        return (
+            np.concatenate([self.concern, [turn.noise, turn.match], turn.matrix.ravel()])
+            .astype("<f4")
+            .tobytes()
+        )
 
     @classmethod
     def unpacked(cls, packed: bytes, dimension: int) -> Self | None:
@@ -40,9 +53,9 @@ class EncoderLesson:
         if len(packed) != packed_size(dimension):
             return None
         numbers = np.frombuffer(packed, dtype="<f4")
-        concern, scale, matrix = np.split(numbers, [dimension + 1, dimension + 3])
-        adapter = Adapter(matrix.reshape(dimension, dimension), float(scale[0]), float(scale[1]))
-        return cls(concern, adapter)
+        sounds, scale, matrix = np.split(numbers, [dimension + 1, dimension + 3])
+        turn = Adapter(matrix.reshape(dimension, dimension), float(scale[0]), float(scale[1]))
+        return cls(sounds, turn)
 
 
 def packed_size(dimension: int) -> int:
@@ -51,11 +64,35 @@ def packed_size(dimension: int) -> int:
 
 
 def learn(name: str, *, queries: Embed, documents: Embed) -> EncoderLesson:
-    """The lesson of the encoder of that name, which embeds some thousand examples for it. Raises what it raises."""
+    """The lesson of the encoder of that name, which embeds some thousand examples for it. Raises what it raises.
+
+    That of `minilm` is the same everywhere, and kept.
+    """
+    kept = _kept_file() if name == MiniLMEmbedder.name else None
+    if kept is not None and kept.exists():
+        lesson = EncoderLesson.unpacked(kept.read_bytes(), MiniLMEmbedder.dimension)
+        if lesson is not None:
+            return lesson
     texts, personal = encoder_examples(name)
-    examples = example_notes(MOST_NOTES)
-    adapter = adapter_of(documents(examples.notes), queries(examples.messages), examples.noted)
-    return EncoderLesson(encoder_lesson(queries(texts), personal), adapter)
+    examples = example_notes("*" if encoder_knows(name, []) else "en", MOST_NOTES)
+    every = list(dict.fromkeys((*texts, *examples.messages)))  # many teach both
+    vectors = dict(zip(every, queries(every), strict=True))
+    told = encoder_lesson(np.stack([vectors[text] for text in texts]), personal)
+    messages = np.stack([vectors[text] for text in examples.messages])
+    lesson = EncoderLesson(told, adapter_of(documents(examples.notes), messages, examples.noted))
+    if kept is not None:
+        try:
+            keep(kept, lambda file: file.write(lesson.packed()))
+        except OSError:
+            logger.info("%s cannot be kept: each database learns it anew", kept.name)
+    return lesson
+
+
+def _kept_file() -> Path:
+    sums = examples_sum()
+    for path in (Path(__file__), Path(adapter.__file__), Path(minilm.__file__)):
+        sums = zlib.crc32(path.read_bytes(), sums)
+    return kept_file(f"minilm-lesson-{sums:08x}-{MOST_NOTES}-{concern.ENCODER_EXAMPLES}.bin")
 
 
 def side_lesson(space: Space) -> EncoderLesson | None:

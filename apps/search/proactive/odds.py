@@ -15,16 +15,16 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
 
-EVIDENCE = ("meaning", "words", "occasion", "occasion_words", "encoder", "encoder_occasion", "adapted")
+EVIDENCE = ("meaning", "words", "mentioned", "occasion", "occasion_words", "encoder_occasion", "adapted")
 """Names of what speaks for a document, and the parts of a hit."""
-MEANING, WORDS, OCCASION, OCCASION_WORDS, ENCODED, ENCODED_OCCASION, ADAPTED = range(len(EVIDENCE))
+MEANING, WORDS, MENTIONED, OCCASION, OCCASION_WORDS, ENCODED_OCCASION, ADAPTED = range(len(EVIDENCE))
 AGAINST = ("nothing", "lean", "concern", "encoder_concern")
 """Names of what speaks for nothing at all: always, of a message that leans on its talk, of one that concerns the user."""
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Log-odds for each standard deviation, or for all of a message's words; `threshold` is that of a note to bring up.
+    """Log-odds for each standard deviation, for all of a message's words, for each word mentioned; `threshold` is that of a note to bring up.
 
     `audible` is how far a note, or an occasion, has to stand out in the encoder's space to speak at all."""
 
@@ -34,9 +34,9 @@ class Weights:
     audible: float = 0.0
 
 
-STATIC = Weights((0.45, 7.1, 0.35, 1.9, 0.0, 0.0, 0.0), (2.75, -1.55, -5.15, 0.0), -0.7)
-SIMILAR = Weights((0.85, 6.55, 0.7, 3.5, 0.0, 0.0, 0.0), (2.65, -3.3, -5.65, 0.0), -0.6)
-ENCODER = Weights((0.0, 4.0, 0.0, 1.6, 0.95, 0.75, 0.8), (1.45, -2.7, -3.8, -2.5), -1.1, -0.75)
+STATIC = Weights((0.6, 0.0, 2.65, 0.2, 1.8, 0.0, 0.0), (3.45, -2.7, -4.35, 0.0), -0.6)
+SIMILAR = Weights((0.85, 7.45, 0.0, 0.65, 3.95, 0.0, 0.0), (3.4, -3.95, -6.25, 0.0), -0.4)
+ENCODER = Weights((0.35, 2.7, 0.0, 0.0, 1.3, 0.65, 1.5), (2.5, -3.7, -4.35, -2.6), -1.4, -0.75)
 RIVALRY = 1.5
 """How much a better one weighs against a document, beside nothing at all."""
 STEEPNESS = 2.0
@@ -72,6 +72,6 @@ def scores_of(seen: Observed) -> NDArray[np.float64]:
     scores = 1 / (1 + np.exp(math.log(1 / ABOUT - 1) - above))
     # However much the message concerns the user: what no evidence speaks for does not come up.
     speaks = seen.evidence > 0
-    for kind in (ENCODED, ENCODED_OCCASION, ADAPTED):
+    for kind in (ENCODED_OCCASION, ADAPTED):
         speaks[:, kind] = seen.evidence[:, kind] > seen.weights.audible
     return np.where(speaks.any(axis=1), scores, 0.0)

@@ -5,8 +5,7 @@ all: the log-odds of what speaks for it, against those of a message that nothing
 
 For a document speak: how far its cosine with the message, or with one clause of it, stands out of what chance would give
 (standard deviations above the best of as many bells, sqrt(2 ln n) for n documents; of few, the calibration of the space says what
-chance is), in the bundled vectors and in the encoder's, and there once more as its `adapter` turns the message towards what matters
-to it; the share of what the message tells that it says in the same words or, where there is a table of words, in similar ones; and
+chance is), in the bundled vectors and in the encoder's, where the `adapter` turns the message towards what matters to it; the share of what the message tells that it says in the same words or, where there is a table of words, in similar ones; and
 both again for the occasions on which it matters. For nothing speak: that the message does not sound as if its answer depended on
 the user (`concern`), and that it stands for itself although a talk went before. What each weighs stands in `odds.py`.
 """
@@ -41,11 +40,11 @@ from apps.search.proactive.contextual_query import ContextualQuery, contextual_q
 from apps.search.proactive.encoder_lesson import side_lesson
 from apps.search.proactive.odds import (
     ADAPTED,
-    ENCODED,
     ENCODED_OCCASION,
     ENCODER,
     EVIDENCE,
     MEANING,
+    MENTIONED,
     OCCASION,
     OCCASION_WORDS,
     SIMILAR,
@@ -82,6 +81,9 @@ LEAST, MOST, MOST_OCCASION = -2.5, 2.5, 3.0
 ALL_WORDS, SUBSTANTIAL = 0.8, 0.7
 """A document that has so much of what the message tells, where that is enough to tell something, is about it whatever its
 vector says."""
+
+MOST_MENTIONED = 2.0
+"""More words that tell something, of those a document mentions, tell no more."""
 
 SECONDS = histogram("izzy_recall_seconds", "Time to find what comes up for a message unasked.")
 
@@ -228,20 +230,17 @@ def _add_likeness(evidence: Floats, rows: UserRows, question: _Question, among: 
     cosines = [rows.cosines(query, few) for query in question.base] if question.base is not None else []
     near = [_of_rows(cosine, cosine[embedded], head.base) for cosine in (one[among] for one in cosines)]
     evidence[:, MEANING] = np.clip(np.max(near, axis=0), LEAST, MOST) if near else LEAST
-    evidence[:, [ENCODED, ADAPTED]] = LEAST
+    evidence[:, ADAPTED] = LEAST
     if question.side is None or head.side is None:
         return
-    looks: list[tuple[int, Matrix, Scale]] = [(ENCODED, question.side, head.side)]
-    if (adapter := question.adapter) is not None:
-        looks.append((ADAPTED, adapter.adapted(question.side), adapter))
-    for kind, queries, scale in looks:
-        for number, query in enumerate(queries):
-            beside = rows.side_cosines(query, cosines[number] if cosines else None, among)
-            if beside is not None:
-                standing = _of_rows(beside[among], beside[among], scale)
-                evidence[:, kind] = np.maximum(evidence[:, kind], np.minimum(standing, MOST))
-    if adapter is None:  # not taught yet
-        evidence[:, ADAPTED] = evidence[:, ENCODED]
+    adapter = question.adapter  # None before it is taught
+    queries = question.side if adapter is None else adapter.adapted(question.side)
+    scale: Scale = adapter or head.side
+    for number, query in enumerate(queries):
+        beside = rows.side_cosines(query, cosines[number] if cosines else None, among)
+        if beside is not None:
+            standing = _of_rows(beside[among], beside[among], scale)
+            evidence[:, ADAPTED] = np.maximum(evidence[:, ADAPTED], np.minimum(standing, MOST))
 
 
 def _of_rows(cosine: Floats, chance: Floats, scale: Scale) -> Floats:
@@ -267,7 +266,7 @@ def _standing_out(
 
 
 def _add_words(evidence: Floats, rows: UserRows, question: _Question, within: Rows) -> None:
-    """Fill in the share, 0..1, of what the message tells that each row `within` says in the same words."""
+    """Fill in how much of what the message tells each row `within` says in the same words, and the share of it, 0..1."""
     content = question.query.content
     substance = sum(content.values())
     shared = np.zeros(rows.size, dtype=np.float32)
@@ -285,6 +284,7 @@ def _add_words(evidence: Floats, rows: UserRows, question: _Question, within: Ro
     if substance >= SUBSTANTIAL:
         evidence[shared >= ALL_WORDS * substance, MEANING] = MOST
     evidence[:, WORDS] = shared / max(substance, 1.0)
+    evidence[:, MENTIONED] = np.minimum(shared, MOST_MENTIONED)
     if question.base is None and question.side is None:
         # All there is to go by: every third word in common is an even bet.
         evidence[:, MEANING] = LEAST + (MOST - LEAST) * np.sqrt(evidence[:, WORDS])
@@ -380,4 +380,5 @@ def _phrases_standing(near: Nearness | None, scale: Scale | None, found: Nearest
 def _by_occasion(parts: Floats) -> bool:
     """Whether a document was brought by an occasion more than by what it says."""
     of_occasion = max(parts[OCCASION], parts[ENCODED_OCCASION]) + parts[OCCASION_WORDS]
-    return bool(of_occasion > max(parts[MEANING], parts[ENCODED], parts[ADAPTED]) + parts[WORDS])
+    said = max(parts[MEANING], parts[ADAPTED]) + parts[WORDS] + parts[MENTIONED]
+    return bool(of_occasion > said)
