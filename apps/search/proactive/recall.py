@@ -286,7 +286,8 @@ def _add_words(evidence: Floats, rows: UserRows, question: _Question, within: Ro
     evidence[:, WORDS] = shared / max(substance, 1.0)
     evidence[:, MENTIONED] = np.minimum(shared, MOST_MENTIONED)
     if question.base is None and question.side is None:
-        # All there is to go by: every third word in common is an even bet.
+        # All there is to go by: every third word in common is an even bet. A word there may be no more than a piece of one.
+        evidence[:, MENTIONED] = MOST_MENTIONED * evidence[:, WORDS]
         evidence[:, MEANING] = LEAST + (MOST - LEAST) * np.sqrt(evidence[:, WORDS])
 
 
