@@ -13,6 +13,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.http.request import validate_host
 
 import manage
+from apps.search.embedders.minilm import PACKAGE
 from izzysite import env
 from izzysite.env import allowed_hosts, public_host
 
@@ -282,3 +283,21 @@ def test_what_is_no_address_of_a_redis_is_told_at_the_start(
     with pytest.raises(ImproperlyConfigured, match="IZZY_X must look like redis://") as told:
         env.env_redis_url("IZZY_X")
     assert "hunter2" not in str(told.value)
+
+
+@pytest.mark.parametrize(("found", "named"), [("True", "minilm"), ("None", "static")])
+def test_the_encoder_that_comes_along_is_in_use_where_its_weights_are(found: str, named: str) -> None:
+    code = (
+        f"import importlib.util as util; util.find_spec = lambda name: {found} if name == {PACKAGE!r} else 0 / 0;"
+        "from izzysite import settings; print(settings.IZZY_EMBEDDER)"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "IZZY_EMBEDDER"}
+    told = subprocess.run(
+        [sys.executable, "-c", code],
+        env=environment,
+        cwd=settings.BASE_DIR,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert told.stdout.strip() == named

@@ -252,7 +252,7 @@ async def test_two_users_and_two_tokens_are_apart(proxy: Proxy, alice: User, bob
 
 
 async def test_a_deleted_note_is_not_added_again(proxy: Proxy, allergy: Memory, alice: User) -> None:
-    other = "I cook my snacks with roasted peanuts tonight and always."
+    other = "I cook my snacks in the evening."
     await in_db(memory_create, user_id=alice.pk, content=other, kind="fact", category=STANDING)
     await proxy.ask(ASKS, session="s")
     assert ALLERGY in blocks_of(proxy.newest[0])[0]
