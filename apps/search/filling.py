@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from apps.core.db.writing import users_of, writing_for
 from apps.core.errors import Conflict
+from apps.core.jobs.worker import Background
 from apps.search.embedders.base import Embedder, EmbedderDown, EmbedderRefused, Matrix
 from apps.search.embedders.deadline import answered_within
 from apps.search.embedders.engines import encoder_knows, static_embedder
@@ -66,6 +67,10 @@ def sweep_vectors() -> None:
         side_fill(name, limit=2048)
     except (EmbedderDown, Conflict) as error:
         logger.warning("passages wait for their vectors: %s", error.message)
+
+
+filler = Background("vectors", sweep_vectors)
+"""A sweep that takes long would keep all others waiting."""
 
 
 def sweep_tombstones() -> None:

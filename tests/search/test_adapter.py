@@ -27,14 +27,15 @@ from tests.waiting import PATIENCE
 
 def test_an_adapter_learns_the_way_from_messages_to_their_notes() -> None:
     random = np.random.default_rng(1)
-    turn, _ = np.linalg.qr(random.normal(size=(16, 16)))
+    turn = np.eye(16) + random.normal(size=(16, 16), scale=0.2)
     notes = unit_rows(random.normal(size=(400, 16)).astype(np.float32))
     noted = np.repeat(np.arange(400), 3)
     messages = unit_rows((notes @ turn)[noted] + random.normal(size=(1200, 16), scale=0.05))
     learnt = adapter_of(notes[:300], messages[:900], noted[:900].tolist())
     found = learnt.adapted(messages[900:]) @ notes.T
-    assert (found.argmax(axis=1) == noted[900:]).mean() > 0.9
-    assert (messages[900:] @ notes.T).argmax(axis=1).tolist() != noted[900:].tolist()
+    untaught = messages[900:] @ notes.T
+    missed, before = ((each.argmax(axis=1) != noted[900:]).sum() for each in (found, untaught))
+    assert missed < before / 3
     assert abs(learnt.noise) < 0.05 < learnt.match
 
 

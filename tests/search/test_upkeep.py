@@ -1,15 +1,20 @@
 """Search registers figures, sweeps, health, and the deleter of an account."""
 
+import threading
+
+import pytest
 from django.contrib.admin import site
 from django.core.management import call_command
 
 from apps.accounts.models import User
 from apps.core.health import checks
-from apps.core.jobs.worker import sweeps
+from apps.core.jobs.worker import SweepThread, sweeps
 from apps.core.registries import account_deleters, connection_tests, stats_providers, warmups
+from apps.search.filling import filler
 from apps.search.models import EmbeddingSpace, IndexOwner, Passage, Tombstone
 from apps.search.selectors import user_figures
 from tests.peers.ollama_server import OllamaPeer
+from tests.waiting import PATIENCE
 
 from .conftest import found, save, say
 
@@ -35,6 +40,31 @@ def test_upkeep_is_registered() -> None:
     assert "search" in {check.name for check in checks()}
     assert all("search" in registry for registry in (account_deleters, stats_providers, warmups))
     assert "embedder" in connection_tests
+
+
+@pytest.mark.django_db
+def test_an_encoder_that_takes_long_keeps_no_other_sweep_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nor is it asked by two threads at once."""
+    begun, going_on = threading.Event(), threading.Event()
+    asked: list[int] = []
+
+    def work() -> None:
+        asked.append(1)
+        begun.set()
+        going_on.wait(PATIENCE)
+
+    monkeypatch.setattr(filler, "_work", work)
+    thread = SweepThread()
+    (sweep,) = [sweep for sweep in sweeps() if sweep.name == "search: vectors that wait"]
+    thread.run_sweep(sweep)
+    assert begun.wait(PATIENCE)
+    thread.run_sweep(sweep)
+    assert asked == [1]
+    going_on.set()
+    assert filler._thread is not None
+    filler._thread.join(PATIENCE)
 
 
 def test_the_purger_of_a_deleted_account_empties_the_index(alice: User) -> None:

@@ -2,7 +2,7 @@
 
 An encoder says which texts are about the same. A note matters to more than that: an allergy to a restaurant, a timid dog to
 fireworks. Some thousand notes of invented people with the messages that each of them matters to (`matters/*.json`, a file a language,
-written for this) teach which way it is from one to the other: a matrix by which, of all notes, each message's own is the most likely
+written for this) teach which way it is from one to the other: a matrix by which, of some notes, each message's own is the most likely
 (softmax of cosines, as in InfoNCE), starting from none at all and held back to it.
 """
 
@@ -18,8 +18,8 @@ from apps.search.embedders.base import Matrix, unit_rows
 EXAMPLES = Path(__file__).parent / "matters"
 SHARPNESS = 10.0
 """Log-odds of a cosine of 1."""
-STEPS, BATCH, PACE = 600, 512, 1e-3
-"""Steps of Adam, with so many messages each, slowing down at the end."""
+STEPS, BATCH, PACE = 300, 512, 1e-3
+"""Steps of Adam, with so many messages each, slowing down at the end; their notes are those that each is told from."""
 HELD_BACK = 0.01
 """The slope of the matrix towards that which changes nothing, for each unit that it is away from it."""
 SPREAD = 10.0
@@ -71,10 +71,11 @@ def adapter_of(notes: Matrix, messages: Matrix, noted: Sequence[int]) -> Adapter
         turned = messages[drawn] @ matrix
         length = np.linalg.norm(turned, axis=1, keepdims=True) + 1e-9
         unit = turned / length
-        odds = np.exp(SHARPNESS * (unit @ notes.T))
+        among, place = np.unique(own[drawn], return_inverse=True)
+        odds = np.exp(SHARPNESS * (unit @ notes[among].T))
         shares = odds / odds.sum(axis=1, keepdims=True)
-        shares[np.arange(BATCH), own[drawn]] -= 1
-        away = SHARPNESS / BATCH * (shares @ notes)
+        shares[np.arange(BATCH), place] -= 1
+        away = SHARPNESS / BATCH * (shares @ notes[among])
         away = (away - unit * (away * unit).sum(axis=1, keepdims=True)) / length
         slope = messages[drawn].T @ away + HELD_BACK * (matrix - same)
         speed, spread = 0.9 * speed + 0.1 * slope, 0.999 * spread + 0.001 * slope**2
