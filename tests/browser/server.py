@@ -144,7 +144,12 @@ class Server:
             for name, value in os.environ.items()
             if name not in ENGINES and not name.startswith(("IZZY_", "DJANGO_"))
         }
-        own = {"IZZY_DATA_DIR": str(self.data_dir), "IZZY_THROTTLE": "off", "PYTHONUNBUFFERED": "1"}
+        own = {
+            "IZZY_DATA_DIR": str(self.data_dir),
+            "IZZY_THROTTLE": "off",
+            "IZZY_EMBEDDER": "static",  # as in tests.settings
+            "PYTHONUNBUFFERED": "1",
+        }
         return clean | own | self.environment
 
     def _read(self, process: subprocess.Popen[str], running: threading.Event) -> None:

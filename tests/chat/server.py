@@ -36,6 +36,7 @@ class Server:
             "IZZY_ENV_FILE": "",
             "IZZY_DATA_DIR": str(folder),
             "IZZY_THROTTLE": "off",
+            "IZZY_EMBEDDER": "static",
             "ANTHROPIC_BASE_URL": model_url,
             "DJANGO_SETTINGS_MODULE": "izzysite.settings",
         }

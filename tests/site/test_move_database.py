@@ -44,6 +44,7 @@ class Instance:
         self.environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("IZZY_")},
             "DJANGO_SETTINGS_MODULE": "izzysite.settings",
+            "IZZY_EMBEDDER": "static",
             "IZZY_ENV_FILE": "",
             "IZZY_DATA_DIR": str(folder),
         }
