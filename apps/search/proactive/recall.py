@@ -175,8 +175,8 @@ def observe(user_id: UUID, talk: Sequence[str], scope: Scope) -> Observed | None
 class _Question:
     """A message as it is looked for: the whole and its clauses in both spaces, a row each; None where a space cannot tell.
 
-    `adapter` turns rows of `side` towards the notes that matter, once that is learnt. `against` is what speaks for nothing at
-    all, (AGAINST,); `table` has the message's words, where there is one.
+    `adapter` turns rows of `side` towards the notes that matter: an encoder is not asked before it has been taught. `against` is what
+    speaks for nothing at all, (AGAINST,); `table` has the message's words, where there is one.
     """
 
     head: Head
@@ -206,20 +206,19 @@ def _question(head: Head, talk: Sequence[str]) -> _Question | None:
         base = np.stack(
             [embedder.embed_query(text, QueryWeights(words, 1.0)) for text, words in queries]
         )
-    if head.side is not None and can_ask(head.side, query.newest, languages):
-        # The newest message last: where it leans on the talk it is not among them by itself.
-        side = side_vectors(head.side, [*(text for text, _ in queries), query.newest], Use.QUERY)
     sounds = query.concern
     against = [1.0, query.lean, sounds, sounds]
-    beside, adapter = None, None
-    if side is not None and head.side is not None:
-        beside, lesson = side[:-1], side_lesson(head.side)
-        if lesson is not None:
-            adapter, against[-1] = lesson.adapter, encoder_concern(lesson.concern, side[-1])
+    lesson = side_lesson(head.side) if head.side is not None else None
+    if head.side is not None and lesson is not None and can_ask(head.side, query.newest, languages):
+        # The newest message last: where it leans on the talk it is not among them by itself.
+        vectors = side_vectors(head.side, [*(text for text, _ in queries), query.newest], Use.QUERY)
+        if vectors is not None:
+            side, against[-1] = vectors[:-1], encoder_concern(lesson.concern, vectors[-1])
     tables = [word_table(language) for language in languages]
     table = next((one for one in tables if one is not None and one.knows(query.content)), None)
     sounding = np.array(against, dtype=np.float32)
-    return _Question(head, languages, query, base, beside, adapter, sounding, table)
+    adapter = lesson.adapter if lesson is not None else None
+    return _Question(head, languages, query, base, side, adapter, sounding, table)
 
 
 def _add_likeness(evidence: Floats, rows: UserRows, question: _Question, among: Mask) -> None:
@@ -231,15 +230,12 @@ def _add_likeness(evidence: Floats, rows: UserRows, question: _Question, among: 
     near = [_of_rows(cosine, cosine[embedded], head.base) for cosine in (one[among] for one in cosines)]
     evidence[:, MEANING] = np.clip(np.max(near, axis=0), LEAST, MOST) if near else LEAST
     evidence[:, ADAPTED] = LEAST
-    if question.side is None or head.side is None:
+    if question.side is None or question.adapter is None:
         return
-    adapter = question.adapter  # None before it is taught
-    queries = question.side if adapter is None else adapter.adapted(question.side)
-    scale: Scale = adapter or head.side
-    for number, query in enumerate(queries):
+    for number, query in enumerate(question.adapter.adapted(question.side)):
         beside = rows.side_cosines(query, cosines[number] if cosines else None, among)
         if beside is not None:
-            standing = _of_rows(beside[among], beside[among], scale)
+            standing = _of_rows(beside[among], beside[among], question.adapter)
             evidence[:, ADAPTED] = np.maximum(evidence[:, ADAPTED], np.minimum(standing, MOST))
 
 
