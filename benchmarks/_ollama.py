@@ -1,35 +1,23 @@
-"""A real encoder for a benchmark: a loopback server that answers as Ollama does, with the vectors of Izzy's own `minilm`.
+"""A loopback server that answers as Ollama does, with the vectors of Izzy's own `minilm`: what of Ollama can be tried without it.
 
-It is a process of its own, as Ollama is. By hand: `python -m benchmarks._ollama --port 11434`, then
-`IZZY_EMBEDDER=ollama:all-minilm`.
+`python -m benchmarks._ollama --port 11434`, then `IZZY_EMBEDDER=ollama:all-minilm`.
 """
 
 import argparse
 import json
-import os
-import random
-import subprocess
 import sys
 import threading
 import time
-from argparse import ArgumentParser
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from unittest.mock import patch
-
-from django.conf import settings
 
 from apps.search.embedders.base import EmbedderDown
-from apps.search.embedders.minilm import MAX_TOKENS, MiniLM, MiniLMEmbedder, model
+from apps.search.embedders.minilm import MAX_TOKENS, MiniLM, model
 
 MODEL = "all-minilm"
 VERSION = "0.12.6"
-AT_ONCE = 500
-STARTED = "listening on "
-PATIENCE = 60.0
-"""Seconds."""
 NAMES = frozenset({MODEL, f"{MODEL}:latest", f"{MODEL}:l6-v2"})
 TAGS = {
     "models": [
@@ -133,83 +121,14 @@ def serving(port: int = 0) -> Iterator[str]:
         thread.join()
 
 
-def add_argument(parser: ArgumentParser) -> None:
-    """The option `--encoder` of a benchmark, for `encoder_for` and `side_vectors_make`."""
-    parser.add_argument(
-        "--encoder",
-        action="store_true",
-        help="with a real encoder (minilm) beside the bundled vectors",
-    )
-
-
-def side_vectors_make(share: float = 1.0) -> None:
-    """Give a share of all passages, drawn at random, their vectors of the encoder in use, if there is one."""
-    from apps.search.filling import side_fill
-    from apps.search.index import cache
-    from apps.search.models import Passage
-    from apps.search.spaces import encoder_name
-
-    if not encoder_name():
-        return
-    side_fill(encoder_name())
-    draw = random.Random(1)
-    ids = Passage.objects.order_by("id").values_list("id", flat=True)
-    bare = [key for key in ids if draw.random() >= share]
-    for start in range(0, len(bare), AT_ONCE):
-        Passage.objects.filter(id__in=bare[start : start + AT_ONCE]).update(side_vector=None)
-    cache.forget()
-
-
-@contextmanager
-def encoder_for(options: dict[str, Any]) -> Iterator[None]:
-    """IZZY_EMBEDDER is `minilm` while the block runs, where `--encoder` was given, and is waited for: what is found must not
-    depend on how busy the machine is."""
-    from django.test import override_settings
-
-    from apps.search import spaces
-
-    name = MiniLMEmbedder.name if options["encoder"] else settings.IZZY_EMBEDDER
-    with override_settings(IZZY_EMBEDDER=name), patch.object(spaces, "ANSWER_SECONDS", PATIENCE):
-        yield
-
-
-@contextmanager
-def server_process() -> Iterator[str]:
-    """The address of a server in a process of its own. Raises CommandError where it does not start."""
-    from django.conf import settings
-    from django.core.management.base import CommandError
-
-    # One thread: for texts of a line or two a second one waits more than it works.
-    own = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "benchmarks._ollama", "--port", "0", "--with-parent"]
-    pipe, folder = subprocess.PIPE, settings.BASE_DIR
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, cwd=folder, env=own, text=True) as process:
-        try:
-            assert process.stdout is not None
-            line = process.stdout.readline()
-            if not line.startswith(STARTED):
-                raise CommandError(line.strip() or "The encoder did not start; see above.")
-            yield line.removeprefix(STARTED).strip()
-        finally:
-            process.terminate()
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description="all-MiniLM-L6-v2, served as Ollama serves it.")
     parser.add_argument("--port", type=int, default=11434)
-    parser.add_argument(
-        "--with-parent",
-        action="store_true",
-        help="end when standard input does, however its writer ended",
-    )
     options = parser.parse_args()
     try:
         with serving(options.port) as url:
-            print(f"{STARTED}{url}", flush=True)
-            if options.with_parent:
-                sys.stdin.read()
-            else:
-                threading.Event().wait()
+            print(f"listening on {url}", flush=True)
+            threading.Event().wait()
     except EmbedderDown as error:
         print(error, flush=True)
         sys.exit(1)

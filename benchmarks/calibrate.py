@@ -31,7 +31,7 @@ from apps.search.ranking.relevance import (
     best_places,
     strength_of,
 )
-from benchmarks import _ollama
+from benchmarks import _encoders
 from benchmarks._questions import Conversation, Run, ingest, read_dataset, scored
 from benchmarks._scratch import api_client, make_user, scratch_database
 from benchmarks._surfacing_texts import NONSENSE, known_notes, messages
@@ -68,13 +68,13 @@ class Asked:
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--dataset", required=True, type=Path, metavar="FILE")
-    _ollama.add_argument(parser)
+    _encoders.add_argument(parser)
 
 
 def run(options: dict[str, Any]) -> Report:
     conversations = read_dataset(options["dataset"])
     report = Report("calibrate", settings={"dataset": options["dataset"].name})
-    with _ollama.encoder_for(options), scratch_database():
+    with _encoders.encoder_for(options), scratch_database():
         report.settings["embedder"] = settings.IZZY_EMBEDDER
         asked = [*_conversations(conversations), *_notes()]
     report.settings["questions"] = sum(one.kind == "own" for one in asked)
@@ -101,7 +101,7 @@ def _conversations(conversations: list[Conversation]) -> list[Asked]:
         users[conversation.name] = user.pk
         speakers[conversation.name] = sorted({message["speaker"] for message in conversation.messages})
         ingest(api_client(user), conversation, Run())
-    _ollama.side_vectors_make()
+    _encoders.side_vectors_make()
     asked = [
         _ask(users[target], "nonsense", text, target=target, fitting=place % 2 == 0)
         for place, text in enumerate(NONSENSE)
@@ -133,7 +133,7 @@ def _notes() -> list[Asked]:
         user = make_user(f"notes{number}")
         drafts: Any = [{"content": note.text} for note in notes]
         made = memory_bulk_create(user_id=user.pk, drafts=drafts)
-        _ollama.side_vectors_make()
+        _encoders.side_vectors_make()
         ids = {note.key: str(row.pk) for note, row in zip(notes, made, strict=True)}
         for utterance in messages():
             if utterance.kind == "follow-up":

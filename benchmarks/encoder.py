@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from apps.search.embedders.base import Embedder
 from apps.search.embedders.engines import embedder_for
 from apps.search.embedders.static import StaticEmbedder
-from benchmarks import _ollama
+from benchmarks import _encoders
 from benchmarks.report import Report, Timing, timed
 
 SAME = (
@@ -69,11 +69,11 @@ NOISE_SHARE, MATCH_SHARE = 75, 50
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    _ollama.add_argument(parser)
+    _encoders.add_argument(parser)
 
 
 def run(options: dict[str, Any]) -> Report:
-    with _ollama.encoder_for(options):
+    with _encoders.encoder_for(options):
         report = Report("encoder", settings={"embedder": settings.IZZY_EMBEDDER, "pairs": len(SAME)})
         names = dict.fromkeys((settings.IZZY_EMBEDDER, StaticEmbedder.name))
         embedders = [embedder_for(name) for name in names]

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from apps.search.models import Passage
 from apps.search.ranking.signals import WEIGHTS
-from benchmarks import _ollama
+from benchmarks import _encoders
 from benchmarks._baselines import bm25_order, cosine_order
 from benchmarks._questions import (
     BUDGET,
@@ -148,7 +148,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         default=PLAIN,
         help="break one habit of the data set, or each of them in turn",
     )
-    _ollama.add_argument(parser)
+    _encoders.add_argument(parser)
     parser.add_argument(
         "--filled",
         type=float,
@@ -179,13 +179,13 @@ def run(options: dict[str, Any]) -> Report:
         raise CommandError("--leave-one-out needs two conversations, each of a user of its own.")
     variants = [PLAIN, *VARIANTS] if options["variant"] == "all" else [options["variant"]]
     outcomes = {variant: Run() for variant in variants}
-    with _ollama.encoder_for(options), scratch_database():
+    with _encoders.encoder_for(options), scratch_database():
         talks = [
             talk
             for variant, outcome in outcomes.items()
             for talk in _taken_in(conversations, variant, outcome, together=options["together"])
         ]
-        _ollama.side_vectors_make(options["filled"] / 100)
+        _encoders.side_vectors_make(options["filled"] / 100)
         for talk in talks:
             _ask_all(talk, outcomes[talk.variant])
         if not options["leave_one_out"]:

@@ -27,7 +27,7 @@ from apps.search.documents import Hit
 from apps.search.filling import side_fill
 from apps.search.selectors import search
 from apps.search.spaces import encoder_name
-from benchmarks import _ollama
+from benchmarks import _encoders
 from benchmarks._people import ASKED, KINDS, TUNED, Holder, Person, Said, holder_of, kind_of, people
 from benchmarks._scratch import scratch_database
 from benchmarks.report import Report, Timing, timed
@@ -144,7 +144,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--list", action="store_true", help="name what was missed and what was out of place"
     )
-    _ollama.add_argument(parser)
+    _encoders.add_argument(parser)
 
 
 def run(options: dict[str, Any]) -> Report:
@@ -155,7 +155,7 @@ def run(options: dict[str, Any]) -> Report:
             _ask_set(report, name, BY_RULE, options)
             _ask_set(report, name, BY_MODEL, options)
         if options["encoder"]:
-            with _ollama.encoder_for(options), scratch_database():
+            with _encoders.encoder_for(options), scratch_database():
                 report.settings["encoder"] = settings.IZZY_EMBEDDER
                 _ask_set(report, name, ENCODED_RULE, options)
                 _ask_set(report, name, ENCODED_MODEL, options)

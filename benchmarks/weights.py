@@ -48,7 +48,7 @@ from apps.search.proactive.odds import (
 )
 from apps.search.proactive.recall import observe
 from apps.search.spaces import encoder_name
-from benchmarks import _ollama
+from benchmarks import _encoders
 from benchmarks._people import KINDS, TUNED, Holder, Person, Said, holder_of, people
 from benchmarks._scratch import scratch_database
 from benchmarks.report import Report
@@ -83,11 +83,11 @@ class Choice:
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    _ollama.add_argument(parser)
+    _encoders.add_argument(parser)
 
 
 def run(options: dict[str, Any]) -> Report:
-    with _ollama.encoder_for(options):
+    with _encoders.encoder_for(options):
         report = Report("weights", settings={"embedder": settings.IZZY_EMBEDDER})
         groups = {("en",): ENCODER} if options["encoder"] else {("en",): SIMILAR, OTHERS: STATIC}
         for languages, in_use in groups.items():

@@ -1,7 +1,5 @@
 """The encoder that comes along (`minilm`), and the server that speaks Ollama for it in benchmarks."""
 
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -9,7 +7,6 @@ from typing import Any, cast
 import httpx
 import numpy as np
 import pytest
-from django.core.management import CommandError
 
 from apps.accounts.models import User
 from apps.search import spaces
@@ -23,8 +20,7 @@ from apps.search.health import check_embedder, connect_embedder
 from apps.search.proactive import concern, encoder_lesson
 from apps.search.proactive.recall import recall
 from apps.search.selectors import near_occasions, search
-from benchmarks import _ollama
-from benchmarks._ollama import Refused, embedded, server_process
+from benchmarks._ollama import Refused, embedded, serving
 from benchmarks.encoder import MATCH_SHARE, NOISE_SHARE, cosines
 from tests.benchmarking import benchmark
 from tests.peers.ollama_server import OllamaPeer
@@ -201,7 +197,7 @@ def test_an_encoder_for_english_alone_reads_nothing_else(
 
 @needs_weights
 def test_the_engine_reads_what_the_server_answers(settings: Any) -> None:
-    with server_process() as url:
+    with serving() as url:
         settings.OLLAMA_URL = url
         assert httpx.get(url).text == "Ollama is running"
         assert httpx.get(f"{url}/api/tags").json()["models"][0]["name"] == "all-minilm:latest"
@@ -213,20 +209,3 @@ def test_the_engine_reads_what_the_server_answers(settings: Any) -> None:
     assert np.percentile(same, MATCH_SHARE) == pytest.approx(match, abs=0.03)
     with pytest.raises(httpx.ConnectError):
         httpx.get(url)
-
-
-@needs_weights
-def test_the_server_ends_with_whoever_started_it() -> None:
-    command = [sys.executable, "-m", "benchmarks._ollama", "--port", "0", "--with-parent"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout is not None
-        assert server.stdin is not None
-        assert server.stdout.readline().startswith(_ollama.STARTED)
-        server.stdin.close()  # as the system does for one that was killed
-        assert server.wait(PATIENCE) == 0
-
-
-def test_a_server_that_does_not_start_ends_the_benchmark(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_ollama, "STARTED", "something that no server says")
-    with pytest.raises(CommandError), server_process():
-        pass
