@@ -72,12 +72,11 @@ def test_what_ollama_refuses_is_refused(body: dict[str, Any], status: int, messa
     assert refused.value.status == status
 
 
-def test_texts_are_computed_with_others_of_their_length() -> None:
+def test_texts_are_computed_together_the_short_ones_first() -> None:
     tokens = [np.zeros(length, dtype=np.int64) for length in (3, 5, 3, BATCH_TOKENS, 5, 3)]
-    batches = list(minilm._of_one_length(tokens))
-    assert sorted(map(sorted, batches)) == [[0, 2, 5], [1, 4], [3]]
+    assert list(minilm._together(tokens)) == [[0, 2, 5, 1, 4], [3]]
     many = [np.zeros(BATCH_TOKENS // 2, dtype=np.int64)] * 5
-    assert [len(batch) for batch in minilm._of_one_length(many)] == [2, 2, 1]
+    assert [len(batch) for batch in minilm._together(many)] == [2, 2, 1]
 
 
 def test_weights_that_are_missing_or_damaged_say_what_to_do(

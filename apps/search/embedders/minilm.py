@@ -29,7 +29,7 @@ HEAD = DIMENSION // HEADS
 MAX_TOKENS = 256
 """Tokens of one text that count, as the model's card says and Ollama sets."""
 BATCH_TOKENS = 1024
-"""Texts of one length are computed together, up to so many tokens: then the layers' results stay in the cache."""
+"""Texts of so many tokens are computed together: the weights are read once for all, and the layers' results stay in the cache."""
 EPSILON = 1e-12
 
 Floats = NDArray[np.float32]
@@ -90,8 +90,8 @@ class MiniLM:
         encoded = self._tokenizer.encode_batch_fast(list(texts))
         tokens = [np.asarray(one.ids) for one in encoded]
         result = np.zeros((len(texts), DIMENSION), dtype=np.float32)
-        for places in _of_one_length(tokens):
-            result[places] = self._forward(np.stack([tokens[place] for place in places])).mean(axis=1)
+        for places in _together(tokens):
+            result[places] = self._means([tokens[place] for place in places])
         return unit_rows(result)
 
     def count(self, texts: Sequence[str]) -> int:
@@ -102,24 +102,29 @@ class MiniLM:
         """Whether some of a text does not count."""
         return bool(self._tokenizer.encode(text).overflowing)
 
-    def _forward(self, tokens: NDArray[np.int64]) -> Floats:
-        """The last layer's states (texts, tokens, 384) of texts that are equally long."""
-        texts, length = tokens.shape
+    def _means(self, texts: Sequence[NDArray[np.int64]]) -> Floats:
+        """The mean of the last layer's states of each text, (texts, 384); those of one length stand side by side."""
+        lengths = np.array([len(text) for text in texts])
+        ends = np.cumsum(lengths)
         given = self._weights
-        states = given[WORDS][tokens].astype(np.float32)
-        states += given["embeddings.position_embeddings.weight"][:length]
-        states += given["embeddings.token_type_embeddings.weight"][0]
-        flat = _normed(states.reshape(-1, DIMENSION), given, "embeddings.LayerNorm")
+        flat = given[WORDS][np.concatenate(texts)].astype(np.float32)
+        # Where in its text each token stands.
+        places = np.arange(ends[-1]) - np.repeat(ends - lengths, lengths)
+        flat += given["embeddings.position_embeddings.weight"][places]
+        flat += given["embeddings.token_type_embeddings.weight"][0]
+        flat = _normed(flat, given, "embeddings.LayerNorm")
         for number in range(LAYERS):
             layer = f"encoder.layer.{number}."
-            attended = _attention(_dense(flat, given, f"{layer}qkv"), texts, length)
+            attended = _attention(_dense(flat, given, f"{layer}qkv"), lengths)
             flat = flat + _dense(attended, given, f"{layer}attention.output.dense")
             flat = _normed(flat, given, f"{layer}attention.output.LayerNorm")
             inner = _gelu(_dense(flat, given, f"{layer}intermediate.dense"))
             flat = _normed(
                 flat + _dense(inner, given, f"{layer}output.dense"), given, f"{layer}output.LayerNorm"
             )
-        return flat.reshape(texts, length, DIMENSION)
+        means: Floats = np.add.reduceat(flat, ends - lengths, axis=0)
+        means /= lengths[:, None].astype(np.float32)
+        return means
 
 
 def model() -> MiniLM:
@@ -179,15 +184,15 @@ def _tensors(file: bytes) -> dict[str, Floats]:
     }
 
 
-def _of_one_length(tokens: Sequence[NDArray[np.int64]]) -> Iterator[list[int]]:
-    """The places of texts that have equally many tokens, as many at a time as are computed together."""
-    order = sorted(range(len(tokens)), key=lambda place: len(tokens[place]))
+def _together(tokens: Sequence[NDArray[np.int64]]) -> Iterator[list[int]]:
+    """The places of texts, by length, as many at a time as are computed together."""
     batch: list[int] = []
-    for place in order:
-        length = len(tokens[place])
-        if batch and (len(tokens[batch[0]]) != length or (len(batch) + 1) * length > BATCH_TOKENS):
+    number = 0
+    for place in sorted(range(len(tokens)), key=lambda place: len(tokens[place])):
+        number += len(tokens[place])
+        if batch and number > BATCH_TOKENS:
             yield batch
-            batch = []
+            batch, number = [], len(tokens[place])
         batch.append(place)
     if batch:
         yield batch
@@ -208,16 +213,20 @@ def _normed(states: Floats, given: Weights, name: str) -> Floats:
     return centred
 
 
-def _attention(qkv: Floats, texts: int, length: int) -> Floats:
-    """Each token's mean of the values that it attends to, (tokens, 384)."""
-    query, key, value = qkv.reshape(texts, length, 3, HEADS, HEAD).transpose(2, 0, 3, 1, 4)
-    scores = query @ key.transpose(0, 1, 3, 2)
-    scores *= np.float32(1 / math.sqrt(HEAD))
-    scores -= scores.max(axis=-1, keepdims=True)
-    np.exp(scores, out=scores)
-    scores /= scores.sum(axis=-1, keepdims=True)
-    mixed: Floats = scores @ value
-    return mixed.transpose(0, 2, 1, 3).reshape(-1, DIMENSION)
+def _attention(qkv: Floats, lengths: NDArray[np.int64]) -> Floats:
+    """Each token's mean of the values of its text that it attends to, (tokens, 384)."""
+    mixed, start = np.empty((len(qkv), DIMENSION), dtype=np.float32), 0
+    for length, texts in zip(*np.unique(lengths, return_counts=True), strict=True):
+        here = slice(start, start + length * texts)
+        query, key, value = qkv[here].reshape(texts, length, 3, HEADS, HEAD).transpose(2, 0, 3, 1, 4)
+        scores = query @ key.transpose(0, 1, 3, 2)
+        scores *= np.float32(1 / math.sqrt(HEAD))
+        scores -= scores.max(axis=-1, keepdims=True)
+        np.exp(scores, out=scores)
+        scores /= scores.sum(axis=-1, keepdims=True)
+        mixed[here] = (scores @ value).transpose(0, 2, 1, 3).reshape(-1, DIMENSION)
+        start = here.stop
+    return mixed
 
 
 def _gelu(inner: Floats) -> Floats:
