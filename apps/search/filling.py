@@ -19,7 +19,7 @@ from apps.search.embedders.base import Embedder, EmbedderDown, EmbedderRefused, 
 from apps.search.embedders.deadline import answered_within
 from apps.search.embedders.engines import encoder_knows, static_embedder
 from apps.search.models import EmbeddingSpace, IndexOwner, Passage, Tombstone
-from apps.search.proactive.encoder_lesson import learn, packed_size
+from apps.search.proactive.encoder_lesson import EncoderLesson, learn
 from apps.search.spaces import Role, embedder_asked, encoder_name, is_resting, note_down, note_up
 from apps.search.text.analysis import detect_language
 
@@ -85,7 +85,7 @@ def sweep_tombstones() -> None:
 
 def has_learnt(space: EmbeddingSpace) -> bool:
     """Whether what its vectors have to be taught is there, and not of a version before."""
-    return space.concern is not None and len(space.concern) == packed_size(space.dimension)
+    return EncoderLesson.unpacked(bytes(space.concern or b""), space.dimension) is not None
 
 
 def base_fill(among: QuerySet[Passage]) -> int:

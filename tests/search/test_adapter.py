@@ -16,7 +16,7 @@ from apps.search.filling import side_fill, sweep_vectors
 from apps.search.models import EmbeddingSpace
 from apps.search.proactive import concern, encoder_lesson
 from apps.search.proactive.adapter import adapter_of, example_notes
-from apps.search.proactive.encoder_lesson import EncoderLesson, learn, packed_size
+from apps.search.proactive.encoder_lesson import EncoderLesson, learn
 from apps.search.proactive.recall import recall
 from apps.search.spaces import Role
 from benchmarks._people import ASKED, TUNED, people
@@ -44,14 +44,19 @@ def test_what_is_taught_is_kept_and_of_no_other_dimension() -> None:
     vectors = unit_rows(random.normal(size=(20, 8)).astype(np.float32))
     lesson = EncoderLesson(vectors[0][:8].repeat(2)[:9], adapter_of(vectors, vectors, list(range(20))))
     packed = lesson.packed()
-    assert len(packed) == packed_size(8)
     read = EncoderLesson.unpacked(packed, 8)
     assert read is not None
     assert np.array_equal(read.concern, lesson.concern)
     assert np.array_equal(read.adapter.matrix, lesson.adapter.matrix)
     assert read.adapter.match == pytest.approx(lesson.adapter.match)
     assert EncoderLesson.unpacked(packed, 9) is None
-    assert EncoderLesson.unpacked(lesson.concern.tobytes(), 8) is None  # as a version before kept it
+    for older in (
+        lesson.concern.tobytes(),
+        packed[4:],
+        b"\0\0\0\0" + packed[4:],
+        b"",
+    ):  # as versions before kept it
+        assert EncoderLesson.unpacked(older, 8) is None
 
 
 def test_the_examples_are_of_nobody_who_is_asked() -> None:

@@ -7,13 +7,13 @@ import logging
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Self
 
 import numpy as np
 
 from apps.search.backends import Space
-from apps.search.embedders import minilm
 from apps.search.embedders.base import Matrix, Vector
 from apps.search.embedders.engines import encoder_knows
 from apps.search.embedders.minilm import MiniLMEmbedder
@@ -41,26 +41,26 @@ class EncoderLesson:
 
     def packed(self) -> bytes:
         turn = self.adapter
-        return (
-            np.concatenate([self.concern, [turn.noise, turn.match], turn.matrix.ravel()])
-            .astype("<f4")
-            .tobytes()
-        )
+        numbers = np.concatenate([self.concern, [turn.noise, turn.match], turn.matrix.ravel()])
+        return _taught_by() + numbers.astype("<f4").tobytes()
 
     @classmethod
     def unpacked(cls, packed: bytes, dimension: int) -> Self | None:
-        """The lesson that `packed` gave; None of another dimension, or of a version before."""
-        if len(packed) != packed_size(dimension):
+        """The lesson that `packed` gave; None of another dimension, or of other examples than there are now."""
+        mark, rest = packed[: len(_taught_by())], packed[len(_taught_by()) :]
+        if mark != _taught_by() or len(rest) != 4 * (dimension + 3 + dimension**2):
             return None
-        numbers = np.frombuffer(packed, dtype="<f4")
-        sounds, scale, matrix = np.split(numbers, [dimension + 1, dimension + 3])
+        sounds, scale, matrix = np.split(
+            np.frombuffer(rest, dtype="<f4"), [dimension + 1, dimension + 3]
+        )
         turn = Adapter(matrix.reshape(dimension, dimension), float(scale[0]), float(scale[1]))
         return cls(sounds, turn)
 
 
-def packed_size(dimension: int) -> int:
-    """Bytes of a lesson."""
-    return 4 * (dimension + 3 + dimension**2)
+@cache
+def _taught_by() -> bytes:
+    """Tells what is learnt from, and how, from what was in another version."""
+    return zlib.crc32(Path(adapter.__file__).read_bytes(), examples_sum()).to_bytes(4, "little")
 
 
 def learn(name: str, *, queries: Embed, documents: Embed) -> EncoderLesson:
@@ -89,10 +89,7 @@ def learn(name: str, *, queries: Embed, documents: Embed) -> EncoderLesson:
 
 
 def _kept_file() -> Path:
-    sums = examples_sum()
-    for path in (Path(__file__), Path(adapter.__file__), Path(minilm.__file__)):
-        sums = zlib.crc32(path.read_bytes(), sums)
-    return kept_file(f"minilm-lesson-{sums:08x}-{MOST_NOTES}-{concern.ENCODER_EXAMPLES}.bin")
+    return kept_file(f"minilm-lesson-{_taught_by().hex()}-{MOST_NOTES}-{concern.ENCODER_EXAMPLES}.bin")
 
 
 def side_lesson(space: Space) -> EncoderLesson | None:
