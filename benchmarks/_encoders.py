@@ -8,7 +8,9 @@ from typing import Any
 from unittest.mock import patch
 
 from django.conf import settings
+from django.core.management.base import CommandError
 
+from apps.search.embedders.base import EmbedderMissing
 from apps.search.embedders.minilm import MiniLMEmbedder
 
 AT_ONCE = 500
@@ -46,11 +48,16 @@ def side_vectors_make(share: float = 1.0) -> None:
 @contextmanager
 def encoder_for(options: dict[str, Any]) -> Iterator[None]:
     """IZZY_EMBEDDER is `minilm` while the block runs, where `--encoder` was given, and is waited for: what is found must not
-    depend on how busy the machine is."""
+    depend on how busy the machine is. Raises CommandError where its weights are not installed."""
     from django.test import override_settings
 
     from apps.search import spaces
 
-    name = MiniLMEmbedder.name if options["encoder"] else settings.IZZY_EMBEDDER
+    name = settings.IZZY_EMBEDDER
+    if options["encoder"]:
+        try:
+            name = MiniLMEmbedder().name
+        except EmbedderMissing as error:
+            raise CommandError(error.message) from error
     with override_settings(IZZY_EMBEDDER=name), patch.object(spaces, "ANSWER_SECONDS", PATIENCE):
         yield

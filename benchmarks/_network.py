@@ -118,9 +118,13 @@ def free_port() -> int:
 
 
 def environment_of(folder: Path, more: dict[str, str]) -> dict[str, str]:
-    """This process's environment without what would point the server elsewhere."""
+    """This process's environment without what would point the server elsewhere; the encoder stays."""
     names = ("IZZY_", "ANTHROPIC_", "REDIS_URL", "DATABASE_URL")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(names)}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(names) or name == "IZZY_EMBEDDER"
+    }
     own = {"IZZY_ENV_FILE": "", "DJANGO_SETTINGS_MODULE": "izzysite.settings", "IZZY_THROTTLE": "off"}
     return kept | own | {"IZZY_DATA_DIR": str(folder)} | more
 

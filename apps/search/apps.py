@@ -27,7 +27,7 @@ class SearchConfig(AppConfig):
 
         register(health.known_weights, IZZY)
         register_check("search", health.check_embedder)
-        register_sweep("search: vectors that wait", filling.filler.start, timedelta(seconds=10))
+        register_sweep("search: vectors that wait", filling.sweep_vectors, timedelta(seconds=10))
         register_sweep("search: old deletions", filling.sweep_tombstones, timedelta(hours=6))
         connection_tests.register("embedder", health.connect_embedder)
         batch_deleters.register("search", lambda user_id: services.user_thin(user_id=user_id))

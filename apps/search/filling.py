@@ -55,22 +55,57 @@ def encoder_waiting() -> QuerySet[Passage]:
 
 
 def sweep_vectors() -> None:
-    """The worker's catching up; an encoder that is down is tried again later."""
+    """The worker's catching up, in threads of its own, where something waits: what takes long would keep other sweeps waiting."""
+    if base_waiting().exists() or _vectors_due():
+        filler.start()
+    if _lesson_due():
+        teacher.start()
+
+
+def vectors_fill() -> None:
+    """Give what waits its vectors: all of the bundled ones, and some of an encoder's."""
     base_fill(base_waiting())
+    if _vectors_due():
+        _unless_down(lambda: side_fill(encoder_name(), limit=2048, lesson=False))
+
+
+def encoder_learn() -> None:
+    """Have the encoder learn what it has not learnt."""
+
+    def work() -> None:
+        embedder = embedder_asked(encoder_name())
+        _learn(embedder, _space_of(embedder, anew=False))
+
+    if _lesson_due():
+        _unless_down(work)
+
+
+def _vectors_due() -> bool:
+    name = encoder_name()
+    if not name or is_resting(name):  # one that is down is tried again later
+        return False
+    return (
+        not EmbeddingSpace.objects.filter(role=Role.SIDE, name=name).exists() or side_waiting(name) > 0
+    )
+
+
+def _lesson_due() -> bool:
     name = encoder_name()
     if not name or is_resting(name):
-        return
+        return False
     space = EmbeddingSpace.objects.filter(role=Role.SIDE, name=name).first()
-    if space is not None and has_learnt(space) and not side_waiting(name):
-        return
+    return space is not None and not has_learnt(space)
+
+
+def _unless_down(work: Callable[[], object]) -> None:
     try:
-        side_fill(name, limit=2048)
+        work()
     except (EmbedderDown, Conflict) as error:
-        logger.warning("passages wait for their vectors: %s", error.message)
+        logger.warning("the encoder is asked again later: %s", error.message)
 
 
-filler = Background("vectors", sweep_vectors)
-"""A sweep that takes long would keep all others waiting."""
+filler = Background("vectors", vectors_fill)
+teacher = Background("encoder's lesson", encoder_learn)
 
 
 def sweep_tombstones() -> None:
@@ -117,9 +152,11 @@ def side_fill(
     *,
     limit: int | None = None,
     anew: bool = False,
+    lesson: bool = True,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> int:
-    """Give passages their vectors of an encoder, `limit` at most, the oldest first; returns how many got one.
+    """Give passages their vectors of an encoder, `limit` at most, the oldest first; returns how many got one. At the end it learns
+    its `lesson`.
 
     What another encoder made is removed before, and with `anew` also what this one made in another dimension. Search
     goes on meanwhile; killed, the next call goes on where it stopped. `progress(done, total)` is called after each batch.
@@ -137,7 +174,8 @@ def side_fill(
         batch = sorted(_bounded(oldest), key=lambda row: (row[1], row[0]))
         if not batch:
             _check_still(space)
-            _learn(embedder, space)
+            if lesson:
+                _learn(embedder, space)
             break
         vectors = _embed(embedder, [text for _, _, text in batch], space.dimension)
         halves = [half.tobytes() for half in np.asarray(vectors, dtype="<f2")]
@@ -194,7 +232,8 @@ def _check_still(space: EmbeddingSpace) -> None:
 
 
 def _learn(embedder: Embedder, space: EmbeddingSpace) -> None:
-    """Have the space learn by example what concerns the user and which notes matter to what; once, and last: recall does without."""
+    """Have the space learn by example what concerns the user and which notes matter to what; once. Until then recall
+    does without it."""
     if has_learnt(space):
         return
 

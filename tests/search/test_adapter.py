@@ -12,7 +12,7 @@ from apps.search import filling, spaces
 from apps.search.documents import Scope
 from apps.search.embedders.base import Matrix, unit_rows
 from apps.search.embedders.minilm import MiniLMEmbedder
-from apps.search.filling import side_fill, sweep_vectors
+from apps.search.filling import encoder_learn, side_fill
 from apps.search.models import EmbeddingSpace
 from apps.search.proactive import concern, encoder_lesson
 from apps.search.proactive.adapter import adapter_of, example_notes
@@ -106,10 +106,11 @@ def test_what_minilm_has_learnt_is_kept_and_learnt_anew_where_it_is_damaged(
 
 @needs_weights
 def test_a_note_comes_up_where_it_matters_to_a_message_that_says_nothing_like_it(
-    alice: User, settings: Any, monkeypatch: pytest.MonkeyPatch
+    alice: User, settings: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Also where a version before has taught the encoder less: the worker makes up for it."""
     monkeypatch.setattr(spaces, "ANSWER_SECONDS", PATIENCE)
+    monkeypatch.setattr(encoder_lesson, "kept_file", lambda name: tmp_path / name)
     monkeypatch.setattr(concern, "ENCODER_EXAMPLES", 200)
     monkeypatch.setattr(encoder_lesson, "MOST_NOTES", 1000)
     settings.IZZY_EMBEDDER = "minilm"
@@ -130,7 +131,7 @@ def test_a_note_comes_up_where_it_matters_to_a_message_that_says_nothing_like_it
     encoder_lesson._lessons.clear()
     talk = ["order paella for two"]
     before = recall(alice.pk, talk, top_k=5, scope=Scope())
-    sweep_vectors()
+    encoder_learn()
     assert filling.has_learnt(EmbeddingSpace.objects.get(role=Role.SIDE))
     best, *others = recall(alice.pk, talk, top_k=5, scope=Scope())
     assert best.text.startswith("Prawns")

@@ -9,7 +9,7 @@ from apps.accounts.models import User
 from apps.search.backends import Batch, Head, Stem, backend
 from apps.search.documents import Facet
 from apps.search.features import DTYPE
-from apps.search.filling import sweep_vectors
+from apps.search.filling import vectors_fill
 from apps.search.models import Passage, Tombstone
 from tests.peers.ollama_server import OllamaPeer
 
@@ -92,7 +92,7 @@ def test_a_batch_has_each_passage_with_its_own_vectors(
     alice: User, bob: User, ollama: OllamaPeer
 ) -> None:
     save(alice, "The car is red", "The house is blue", "The boat is new")
-    sweep_vectors()
+    vectors_fill()
     save(bob, "The car is green")
     save(alice, "The moon is full", "The tea is hot")
     save(alice, "at the table", "by the sea", facet=Facet.OCCASIONS, source_id=uuid4())

@@ -10,7 +10,7 @@ from apps.accounts.models import User
 from apps.search import spaces
 from apps.search.embedders import engines, static
 from apps.search.embedders.base import EmbedderDown
-from apps.search.filling import side_fill, sweep_vectors
+from apps.search.filling import side_fill, vectors_fill
 from apps.search.health import check_embedder, connect_embedder
 from apps.search.models import EmbeddingSpace, Passage
 from apps.search.selectors import likenesses, search, similar
@@ -39,7 +39,7 @@ def test_a_saved_note_is_found_by_meaning_before_the_encoder_has_seen_it(
 def test_the_sweep_catches_up(alice: User, ollama: OllamaPeer) -> None:
     save(alice, "The car is red", "The bicycle is blue")
     assert found(alice, "car")[0] == "The car is red"
-    sweep_vectors()
+    vectors_fill()
     assert waiting() == 0
     assert EmbeddingSpace.objects.get(role="side").dimension == 64
     hit = search(alice.pk, "red car")[0]
@@ -50,18 +50,18 @@ def test_the_sweep_catches_up(alice: User, ollama: OllamaPeer) -> None:
 
 def test_saving_and_searching_go_on_while_it_is_down(alice: User, ollama: OllamaPeer) -> None:
     save(alice, "The car is red")
-    sweep_vectors()
+    vectors_fill()
     ollama.mode = "broken"
     save(alice, "The car needs new tyres")
     assert set(found(alice, "car")) == {"The car is red", "The car needs new tyres"}
     parts = search(alice.pk, "car")[0].parts
     assert "meaning" in parts
     assert "encoder" not in parts
-    sweep_vectors()
+    vectors_fill()
     assert waiting() == 1
     spaces.note_up()
     ollama.mode = "well"
-    sweep_vectors()
+    vectors_fill()
     assert waiting() == 0
     assert "encoder" in search(alice.pk, "new tyres for the car")[0].parts
 
@@ -93,10 +93,10 @@ def test_nonsense_is_never_stored_and_never_an_error(
     alice: User, ollama: OllamaPeer, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     save(alice, "The car is red", "The bicycle is blue")
-    sweep_vectors()
+    vectors_fill()
     save(alice, "The boat is green", "The train is white")
     monkeypatch.setattr(ollama, "answer", lambda body: (200, bodies()[name]))
-    sweep_vectors()
+    vectors_fill()
     assert waiting() == 2
     spaces.note_up()
     assert "The boat is green" in found(alice, "boat")
@@ -106,7 +106,7 @@ def test_nonsense_is_never_stored_and_never_an_error(
         side_fill(NOMIC)
     monkeypatch.undo()
     spaces.note_up()
-    sweep_vectors()
+    vectors_fill()
     assert waiting() == 0
     assert search(alice.pk, "green boat")[0].parts["encoder"] > 0
 
@@ -122,7 +122,7 @@ def test_one_text_that_it_refuses_holds_up_no_other(
         return (500, b'{"error":"unsupported value: NaN"}') if odd else answer(body)
 
     monkeypatch.setattr(ollama, "answer", choosy)
-    sweep_vectors()
+    vectors_fill()
     assert waiting() == 0
     spaces.note_up()
     assert found(alice, "the odd one")[0] == "The odd one"
@@ -136,7 +136,7 @@ def test_while_it_is_down_searches_do_not_wait_for_it_one_by_one(
     alice: User, ollama: OllamaPeer
 ) -> None:
     save(alice, "The car is red")
-    sweep_vectors()
+    vectors_fill()
     ollama.mode = "broken"
     asked = len(ollama.requests)
     for number in range(5):
@@ -147,7 +147,7 @@ def test_while_it_is_down_searches_do_not_wait_for_it_one_by_one(
 
 def test_a_question_asked_again_is_not_embedded_again(alice: User, ollama: OllamaPeer) -> None:
     save(alice, "The car is red")
-    sweep_vectors()
+    vectors_fill()
     found(alice, "which car")
     asked = len(ollama.requests)
     found(alice, "which car")
@@ -156,7 +156,7 @@ def test_a_question_asked_again_is_not_embedded_again(alice: User, ollama: Ollam
 
 def test_several_questions_go_to_it_together(alice: User, ollama: OllamaPeer) -> None:
     save(alice, "The car is red")
-    sweep_vectors()
+    vectors_fill()
     asked = len(ollama.requests)
     space = spaces.side_space()
     one = spaces.side_vectors(space, ["which car", "which colour"], spaces.Use.QUERY)
@@ -178,7 +178,7 @@ def test_the_failure_is_told_to_who_asks_for_it(alice: User, ollama: OllamaPeer)
 
 def test_a_model_that_changed_its_dimension_is_refused(alice: User, ollama: OllamaPeer) -> None:
     save(alice, "The car is red")
-    sweep_vectors()
+    vectors_fill()
     ollama.dimension = 32
     save(alice, "The bicycle is blue")
     with pytest.raises(EmbedderDown, match="reindex"):
@@ -193,7 +193,7 @@ def test_under_an_unknown_name_the_bundled_vectors_serve(alice: User, settings: 
     save(alice, "The car is red", "The bicycle is blue")
     assert found(alice, "bicycle")[0] == "The bicycle is blue"
     assert similar(alice.pk, "The bicycle is blue")[0][1] > 0.9
-    sweep_vectors()
+    vectors_fill()
     assert waiting() == 2
 
 
@@ -218,7 +218,7 @@ def test_without_bundled_vectors_words_find_and_the_encoder_alone(
     assert found(alice, "bicycle")[0] == "The bicycle is blue"
     assert similar(alice.pk, "The car is red") == []
     assert "keywords stand in" in check_embedder().message
-    sweep_vectors()
+    vectors_fill()
     hit = search(alice.pk, "red car")[0]
     assert hit.text == "The car is red"
     assert hit.parts["encoder"] > 0
@@ -237,11 +237,11 @@ def test_health_says_what_is_missing(alice: User, ollama: OllamaPeer, settings: 
     assert not waits.ok
     assert f"1 passages wait for their vectors of {NOMIC}, which is catching up" in waits.message
     ollama.mode = "broken"
-    sweep_vectors()
+    vectors_fill()
     assert "did not answer a moment ago" in check_embedder().message
     ollama.mode = "well"
     spaces.note_up()
-    sweep_vectors()
+    vectors_fill()
     assert "beside the bundled vectors" in check_embedder().message
     settings.IZZY_EMBEDDER = "ollama:plain"
     assert "1 passages wait" in check_embedder().message

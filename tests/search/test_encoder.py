@@ -137,11 +137,12 @@ def test_processes_share_its_weights_where_they_can_be_kept(
 
 @needs_weights
 def test_it_searches_beside_the_bundled_vectors_without_a_server(
-    alice: User, settings: Any, monkeypatch: pytest.MonkeyPatch
+    alice: User, settings: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(spaces, "ANSWER_SECONDS", PATIENCE)
     monkeypatch.setattr(concern, "ENCODER_EXAMPLES", 200)
     monkeypatch.setattr(encoder_lesson, "MOST_NOTES", 40)
+    monkeypatch.setattr(encoder_lesson, "kept_file", lambda name: tmp_path / name)
     settings.IZZY_EMBEDDER = "minilm"
     save(alice, "Peanuts make Ada ill.", "The car is in the garage.", "Ada plays the cello.")
     assert side_fill("minilm") == 3

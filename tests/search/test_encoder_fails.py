@@ -22,7 +22,7 @@ from apps.search.embedders import engines
 from apps.search.embedders.base import EmbedderDown, Matrix
 from apps.search.embedders.deadline import ANSWER_SECONDS, answered_within, is_late
 from apps.search.embedders.engines import OllamaEmbedder
-from apps.search.filling import sweep_vectors
+from apps.search.filling import vectors_fill
 from apps.search.health import check_embedder
 from apps.search.index import cache
 from apps.search.index.rows import UserRows
@@ -110,7 +110,7 @@ def test_everything_goes_on_and_is_made_up_for(
 ) -> None:
     save(bob, "Bob's rowing boat is red")
     save(alice, "The bicycle is blue")
-    sweep_vectors()
+    vectors_fill()
     assert waiting() == 0
     encoder.fail()
     asked = len(encoder.peer.requests)
@@ -121,11 +121,11 @@ def test_everything_goes_on_and_is_made_up_for(
     assert f"{waits} passages wait for their vectors of {NOMIC}" in check_embedder().message
 
     spaces.note_up()
-    sweep_vectors()
+    vectors_fill()
     assert waiting() == waits
     assert found(bob, "rowing boat") == ["Bob's rowing boat is red"]
     encoder.work()
-    sweep_vectors()
+    vectors_fill()
     assert waiting() == 0
     assert check_embedder().ok
     assert search(alice.pk, "which boat is green")[0].parts["encoder"] > 0
@@ -179,7 +179,7 @@ def test_a_request_waits_for_less_than_a_second() -> None:
 def slow(alice: User, ollama: OllamaPeer, monkeypatch: pytest.MonkeyPatch) -> OllamaPeer:
     """The server of an encoder that answers when it is told to; alice has a note with a vector."""
     save(alice, "The car is red", "The bicycle is blue")
-    sweep_vectors()
+    vectors_fill()
     ollama.mode = "slow"
     monkeypatch.setattr(spaces, "ANSWER_SECONDS", SOON)
     return ollama
@@ -216,7 +216,7 @@ def test_what_waits_for_review_is_compared_by_one_request(
     alice: User, ollama: OllamaPeer, sign_in: SignIn
 ) -> None:
     memory_create(user_id=alice.pk, content="The car is red")
-    sweep_vectors()
+    vectors_fill()
     for number in range(5):
         change = Change(actor=Origin.EXTRACTION, trust=Trust.UNTRUSTED)
         memory_submit(user_id=alice.pk, content=f"The car has {number} doors", change=change)
@@ -239,9 +239,9 @@ def test_nobody_waits_for_it_with_the_database_locked(
     monkeypatch.setattr(spaces, "answered_within", watched)
     monkeypatch.setattr(filling, "answered_within", watched)
     save(alice, "The bicycle is blue")
-    sweep_vectors()
+    vectors_fill()
     use_everything(alice, api(alice), sign_in(alice))
-    sweep_vectors()
+    vectors_fill()
     assert len(inside) > 5
     assert not any(inside)
 
@@ -257,7 +257,7 @@ def test_long_passages_go_in_smaller_batches(
 ) -> None:
     monkeypatch.setattr(filling, "BATCH_CHARS", 40)
     save(alice, "The car is red", "The bicycle is blue", "word " * 20, "A boat")
-    sweep_vectors()
+    vectors_fill()
     assert waiting() == 0
     batches = [len(request["input"]) for request in ollama.requests]
     assert batches[:4] == [
@@ -278,7 +278,7 @@ def test_nobody_waits_for_it_with_the_index_locked(
         return answered_within(seconds, name, ask)
 
     say(alice, ("Caroline", "I adopted a kitten."), ("Melanie", "How lovely!"))
-    sweep_vectors()
+    vectors_fill()
     monkeypatch.setattr(spaces, "answered_within", watched)
     for question in ("a kitten", "What did Caroline adopt?", "Where did Carolin adopt?", "Caroline"):
         assert len(found(alice, question)) == 2

@@ -3,7 +3,7 @@
 import pytest
 
 from apps.accounts.models import User
-from apps.search.filling import sweep_vectors
+from apps.search.filling import vectors_fill
 from apps.search.ranking.query import query_prepare
 from apps.search.selectors import search
 from tests.peers.ollama_server import OllamaPeer
@@ -18,7 +18,7 @@ def asked(alice: User, ollama: OllamaPeer) -> OllamaPeer:
     """The server of an encoder that has seen a talk of Caroline and Jean, and a note of alice's."""
     say(alice, ("Caroline", "I adopted a kitten."), ("Jean", "How lovely!"), ("user", "Tell me more."))
     save(alice, "The user guide is in the drawer")
-    sweep_vectors()
+    vectors_fill()
     return ollama
 
 
@@ -45,7 +45,7 @@ def test_names_of_speakers_are_left_out(
 
 def test_others_speakers_are_no_names_of_ones_own(alice: User, bob: User, asked: OllamaPeer) -> None:
     save(bob, "Caroline is my boat")
-    sweep_vectors()
+    vectors_fill()
     assert found(bob, "Where does the Caroline lie?") == ["Caroline is my boat"]
     assert asked.texts[-1] == f"{QUERY}Where does the Caroline lie?"
 

@@ -15,7 +15,7 @@ from apps.search.backends import backend
 from apps.search.documents import Scope, Source
 from apps.search.embedders.engines import OllamaEmbedder
 from apps.search.features import text_hash
-from apps.search.filling import sweep_tombstones, sweep_vectors
+from apps.search.filling import sweep_tombstones, vectors_fill
 from apps.search.index import cache
 from apps.search.index.cache import index_open
 from apps.search.index.rows import UserRows
@@ -224,9 +224,9 @@ def test_what_is_held_of_words_is_bounded(alice: User, monkeypatch: pytest.Monke
 
 def test_passages_embedded_out_of_order_are_found_by_words(alice: User, ollama: OllamaPeer) -> None:
     first = save(alice, "The car is red")
-    sweep_vectors()
+    vectors_fill()
     save(alice, "The bicycle is blue", "The car is old")
-    sweep_vectors()
+    vectors_fill()
     save(alice, "The car is new")
     Passage.objects.filter(source_id=first[0]).update(past=True)
     cache.forget()
@@ -241,7 +241,7 @@ def test_passages_embedded_out_of_order_are_found_by_words(alice: User, ollama: 
 
 def test_a_slow_embedder_holds_up_nobody_who_searches_by_words(alice: User, ollama: OllamaPeer) -> None:
     save(alice, "The car is red")
-    sweep_vectors()
+    vectors_fill()
     held: list[bool] = []
     answer = OllamaEmbedder._embed
 

@@ -4,7 +4,7 @@ import pytest
 
 from apps.accounts.models import User
 from apps.search.documents import Hit, Scope, Source
-from apps.search.filling import sweep_vectors
+from apps.search.filling import vectors_fill
 from apps.search.proactive.odds import EVIDENCE
 from apps.search.proactive.recall import recall
 from tests.peers.ollama_server import OllamaPeer
@@ -163,7 +163,7 @@ def test_while_the_embedder_is_down_words_decide(alice: User, ollama: OllamaPeer
 
 def test_another_embedder_is_judged_by_its_own_chance(alice: User, ollama: OllamaPeer) -> None:
     save(alice, *LIFE)
-    sweep_vectors()
+    vectors_fill()
     assert up(alice, "The router stands in the hall cupboard?")[:1] == [LIFE[1]]
     assert up(alice, "what is 2+2") == []
 

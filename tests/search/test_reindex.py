@@ -11,7 +11,7 @@ from apps.accounts.models import User
 from apps.core.errors import Conflict
 from apps.search import filling, spaces
 from apps.search.embedders.base import Embedder, Matrix
-from apps.search.filling import side_empty, side_fill, sweep_vectors
+from apps.search.filling import encoder_learn, side_empty, side_fill, vectors_fill
 from apps.search.models import EmbeddingSpace, Passage
 from apps.search.selectors import search
 from apps.search.services import user_forget
@@ -85,7 +85,7 @@ def test_killed_in_the_middle_it_goes_on_where_it_stopped(notes: User, ollama: O
 
 
 def test_the_worker_fills_it_too(notes: User, ollama: OllamaPeer) -> None:
-    sweep_vectors()
+    vectors_fill()
     assert waiting() == 0
 
 
@@ -124,7 +124,7 @@ def test_an_account_that_goes_meanwhile_holds_up_nobody(
         return embed(embedder, texts, dimension)
 
     monkeypatch.setattr(filling, "_embed", forgetting)
-    sweep_vectors()
+    vectors_fill()
     assert list(Passage.objects.values_list("user", flat=True)) == [bob.pk]
     assert waiting() == 0
 
@@ -136,7 +136,7 @@ def test_another_encoder_starts_from_the_beginning(
     settings.IZZY_EMBEDDER = "ollama:plain"
     assert "encoder" not in search(notes.pk, "topic7")[0].parts
     asked = len(ollama.texts)
-    sweep_vectors()
+    vectors_fill()
     space = side()
     assert space is not None
     assert space.name == "ollama:plain"
@@ -150,7 +150,7 @@ def test_one_that_does_not_answer_removes_nothing_of_the_other(
     reindex()
     settings.IZZY_EMBEDDER = "ollama:plain"
     ollama.mode = "broken"
-    sweep_vectors()
+    vectors_fill()
     assert waiting() == 0
     settings.IZZY_EMBEDDER, ollama.mode = NOMIC, "well"
     spaces.note_up()
@@ -190,7 +190,7 @@ def test_the_worker_makes_bundled_vectors_that_are_missing(notes: User) -> None:
     before = dict(Passage.objects.values_list("id", "vector"))
     found(notes, "topic3")
     Passage.objects.update(vector=None)
-    sweep_vectors()
+    vectors_fill()
     assert dict(Passage.objects.values_list("id", "vector")) == before
     assert search(notes.pk, "topic77")[0].parts["meaning"] > 0
 
@@ -218,10 +218,10 @@ def test_examples_that_come_in_another_dimension_teach_nothing(
     side_fill(NOMIC)
     EmbeddingSpace.objects.update(concern=None)
     ollama.dimension = 32
-    sweep_vectors()
+    encoder_learn()
     assert "gives 32 numbers, not 64" in caplog.text
     ollama.dimension = 64
-    sweep_vectors()
+    encoder_learn()
     space = EmbeddingSpace.objects.get(name=NOMIC)
     assert filling.has_learnt(space)
 
@@ -230,7 +230,7 @@ def test_a_model_of_another_dimension_starts_anew(notes: User, ollama: OllamaPee
     reindex()
     ollama.dimension = 32
     save(notes, "a late note about geese")
-    sweep_vectors()
+    vectors_fill()
     assert waiting() == 1
     spaces.note_up()
     assert "(32 dimensions)" in reindex()
@@ -242,7 +242,7 @@ def test_an_unknown_embedder_is_refused_before_anything_is_done(notes: User, set
     with pytest.raises(CommandError, match="must be static or one of"):
         reindex("--embedder", "nonsense")
     settings.IZZY_EMBEDDER = "nonsense"
-    sweep_vectors()
+    vectors_fill()
     assert side() is None
 
 

@@ -8,8 +8,9 @@ from django.core.management import call_command
 
 from apps.accounts.models import User
 from apps.core.health import checks
-from apps.core.jobs.worker import SweepThread, sweeps
+from apps.core.jobs.worker import sweeps
 from apps.core.registries import account_deleters, connection_tests, stats_providers, warmups
+from apps.search import filling
 from apps.search.filling import filler
 from apps.search.models import EmbeddingSpace, IndexOwner, Passage, Tombstone
 from apps.search.selectors import user_figures
@@ -42,9 +43,8 @@ def test_upkeep_is_registered() -> None:
     assert "embedder" in connection_tests
 
 
-@pytest.mark.django_db
 def test_an_encoder_that_takes_long_keeps_no_other_sweep_waiting(
-    monkeypatch: pytest.MonkeyPatch,
+    alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nor is it asked by two threads at once."""
     begun, going_on = threading.Event(), threading.Event()
@@ -56,11 +56,11 @@ def test_an_encoder_that_takes_long_keeps_no_other_sweep_waiting(
         going_on.wait(PATIENCE)
 
     monkeypatch.setattr(filler, "_work", work)
-    thread = SweepThread()
-    (sweep,) = [sweep for sweep in sweeps() if sweep.name == "search: vectors that wait"]
-    thread.run_sweep(sweep)
+    monkeypatch.setattr(filling, "base_waiting", Passage.objects.all)
+    save(alice, "The car is red")
+    filling.sweep_vectors()
     assert begun.wait(PATIENCE)
-    thread.run_sweep(sweep)
+    filling.sweep_vectors()
     assert asked == [1]
     going_on.set()
     assert filler._thread is not None

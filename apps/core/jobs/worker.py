@@ -213,6 +213,8 @@ class Background:
                 FAILURES.add(self.name)
                 log_failure(error, f"{self.name} failed; it is tried again in a minute")
                 rest = REST_AFTER_FAILURE
+            finally:
+                connections.close_all()  # those of this thread, which nobody else gives back
             _job_ended(self.name, time.monotonic() - begun)
         if rest is not None:
             self._rests_until = time.monotonic() + rest.total_seconds()

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from django.db import connections, transaction
+from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
@@ -198,14 +198,7 @@ def due_keep() -> None:
         summary_keep(user_id)
 
 
-def _work() -> None:
-    try:
-        due_keep()
-    finally:
-        connections.close_all()
-
-
-counter = Background("memory summaries", _work)
+counter = Background("memory summaries", due_keep)
 
 
 def sweep() -> None:

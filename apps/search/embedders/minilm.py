@@ -46,6 +46,15 @@ def weights_file() -> Path | None:
     return Path(spec.submodule_search_locations[0]) / "model.zip"
 
 
+def weights_sum() -> int:
+    """A checksum of the weights. Raises EmbedderMissing and EmbedderDown."""
+    try:
+        with zipfile.ZipFile(_installed()) as packed:
+            return packed.getinfo(WEIGHTS).CRC
+    except (OSError, KeyError, zipfile.BadZipFile) as error:
+        raise EmbedderDown(f"The weights of the embedder minilm cannot be read: {error}") from error
+
+
 def _installed() -> Path:
     if (path := weights_file()) is None:
         raise EmbedderMissing("The weights of the embedder minilm are not installed: run `make setup`.")

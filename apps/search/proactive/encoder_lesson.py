@@ -16,7 +16,7 @@ import numpy as np
 from apps.search.backends import Space
 from apps.search.embedders.base import Matrix, Vector
 from apps.search.embedders.engines import encoder_knows
-from apps.search.embedders.minilm import MiniLMEmbedder
+from apps.search.embedders.minilm import MiniLMEmbedder, weights_sum
 from apps.search.kept import keep, kept_file
 from apps.search.models import EmbeddingSpace
 from apps.search.proactive import adapter, concern
@@ -25,7 +25,7 @@ from apps.search.proactive.concern import encoder_examples, encoder_lesson, exam
 
 logger = logging.getLogger(__name__)
 
-MOST_NOTES = 4000
+MOST_NOTES = 5000
 """Notes that an encoder learns from at most: each costs it as much as five of the user's."""
 
 Embed = Callable[[Sequence[str]], Matrix]
@@ -60,7 +60,10 @@ class EncoderLesson:
 @cache
 def _taught_by() -> bytes:
     """Tells what is learnt from, and how, from what was in another version."""
-    return zlib.crc32(Path(adapter.__file__).read_bytes(), examples_sum()).to_bytes(4, "little")
+    sums = examples_sum()
+    for path in (adapter.__file__, concern.__file__, __file__):
+        sums = zlib.crc32(Path(path).read_bytes(), sums)
+    return sums.to_bytes(4, "little")
 
 
 def learn(name: str, *, queries: Embed, documents: Embed) -> EncoderLesson:
@@ -89,7 +92,8 @@ def learn(name: str, *, queries: Embed, documents: Embed) -> EncoderLesson:
 
 
 def _kept_file() -> Path:
-    return kept_file(f"minilm-lesson-{_taught_by().hex()}-{MOST_NOTES}-{concern.ENCODER_EXAMPLES}.bin")
+    made = f"{weights_sum():08x}-{_taught_by().hex()}-{MOST_NOTES}-{concern.ENCODER_EXAMPLES}"
+    return kept_file(f"minilm-lesson-{made}.bin")
 
 
 def side_lesson(space: Space) -> EncoderLesson | None:

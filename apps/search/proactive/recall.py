@@ -5,7 +5,8 @@ all: the log-odds of what speaks for it, against those of a message that nothing
 
 For a document speak: how far its cosine with the message, or with one clause of it, stands out of what chance would give
 (standard deviations above the best of as many bells, sqrt(2 ln n) for n documents; of few, the calibration of the space says what
-chance is), in the bundled vectors and in the encoder's, where the `adapter` turns the message towards what matters to it; the share of what the message tells that it says in the same words or, where there is a table of words, in similar ones; and
+chance is), in the bundled vectors and in the encoder's, where the `adapter` turns the message towards what matters to it; how much,
+or what share, of what the message tells it says in the same words or, where there is a table of words, in similar ones; and
 both again for the occasions on which it matters. For nothing speak: that the message does not sound as if its answer depended on
 the user (`concern`), and that it stands for itself although a talk went before. What each weighs stands in `odds.py`.
 """
@@ -200,7 +201,7 @@ def _question(head: Head, talk: Sequence[str]) -> _Question | None:
     if not query.words:
         return None
     # Not while the index is locked: an encoder may take long.
-    queries, base, side = query.queries, None, None
+    queries, base, side, adapter = query.queries, None, None, None
     embedder = static_embedder()
     if embedder is not None and can_read(query.words):
         base = np.stack(
@@ -213,11 +214,11 @@ def _question(head: Head, talk: Sequence[str]) -> _Question | None:
         # The newest message last: where it leans on the talk it is not among them by itself.
         vectors = side_vectors(head.side, [*(text for text, _ in queries), query.newest], Use.QUERY)
         if vectors is not None:
-            side, against[-1] = vectors[:-1], encoder_concern(lesson.concern, vectors[-1])
+            side, adapter = vectors[:-1], lesson.adapter
+            against[-1] = encoder_concern(lesson.concern, vectors[-1])
     tables = [word_table(language) for language in languages]
     table = next((one for one in tables if one is not None and one.knows(query.content)), None)
     sounding = np.array(against, dtype=np.float32)
-    adapter = lesson.adapter if lesson is not None else None
     return _Question(head, languages, query, base, side, adapter, sounding, table)
 
 

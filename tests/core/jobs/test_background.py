@@ -4,6 +4,8 @@ import threading
 from datetime import timedelta
 
 import pytest
+from django.db import connection, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 
 from apps.core.jobs.worker import Background
 from tests.waiting import PATIENCE
@@ -60,3 +62,16 @@ def test_what_fails_is_logged_and_rests(caplog: pytest.LogCaptureFixture) -> Non
     start_and_wait(background)
     assert done == [1]
     assert "some work failed" in caplog.text
+
+
+@pytest.mark.django_db
+def test_it_gives_its_connection_back() -> None:
+    """On PostgreSQL a thread's connection would count as lent for ever."""
+    used: list[BaseDatabaseWrapper] = []
+
+    def work() -> None:
+        connection.ensure_connection()
+        used.append(connections["default"])
+
+    start_and_wait(Background("some work", work))
+    assert [one.connection for one in used] == [None]
