@@ -32,10 +32,11 @@ def check_embedder() -> CheckResult:
             False, f"Search goes by {rest} alone: {error.message}", "Change IZZY_EMBEDDER."
         )
     if name and (waiting := side_waiting(name)):
-        state = "did not answer a moment ago" if is_resting(name) else "is catching up"
+        rests = is_resting(name)
+        state = "did not answer a moment ago" if rests else "is catching up"
         instead = "the bundled vectors stand" if bundled else "keywords stand"
         return CheckResult(
-            False,
+            not rests,
             f"{waiting:,} passages wait for their vectors of {name}, which {state}: {instead} in for it.",
             "They are embedded when it answers; `manage.py reindex` says what is wrong.",
         )
