@@ -14,6 +14,7 @@ from tests.browser.server import Server
 from tests.browser.test_every_page import Visitor, rich  # noqa: F401  a fixture
 from tests.browser.test_states import Looker, looker  # noqa: F401  a fixture
 from tests.site.belongings import TOOL
+from tests.waiting import eventually
 
 
 @pytest.fixture
@@ -195,7 +196,12 @@ def test_states_of_the_page_of_conversations(wanderer: Wanderer, rich: Visitor) 
     wanderer.look("nothing in the palette", "#palette-none:not([hidden])")
     page.keyboard.press("Escape")
     expect(page.locator("dialog[open]")).to_have_count(0)
-    page.keyboard.press("?")
+
+    def keys_open() -> bool:  # once in some hundred times a key right after a dialog has closed is lost
+        page.keyboard.press("?")
+        return dialog.count() > 0
+
+    eventually(keys_open, lambda: "no list of keys")
     wanderer.asked("keys")
     page.locator("#conversations .conversation").first.hover()
     page.locator("#conversation-search").fill("xyzzyplugh")
