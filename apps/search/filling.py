@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
 from itertools import compress, groupby
@@ -66,18 +67,16 @@ def vectors_fill() -> None:
     """Give what waits its vectors: all of the bundled ones, and some of an encoder's."""
     base_fill(base_waiting())
     if _vectors_due():
-        _unless_down(lambda: side_fill(encoder_name(), limit=2048, lesson=False))
+        with _asked_again_later():
+            side_fill(encoder_name(), limit=2048, lesson=False)
 
 
 def encoder_learn() -> None:
     """Have the encoder learn what it has not learnt."""
-
-    def work() -> None:
-        embedder = embedder_asked(encoder_name())
-        _learn(embedder, _space_of(embedder, anew=False))
-
     if _lesson_due():
-        _unless_down(work)
+        with _asked_again_later():
+            embedder = embedder_asked(encoder_name())
+            _learn(embedder, _space_of(embedder, anew=False))
 
 
 def _vectors_due() -> bool:
@@ -97,9 +96,11 @@ def _lesson_due() -> bool:
     return space is not None and not has_learnt(space)
 
 
-def _unless_down(work: Callable[[], object]) -> None:
+@contextmanager
+def _asked_again_later() -> Iterator[None]:
+    """An encoder that fails meanwhile leaves a line in the log."""
     try:
-        work()
+        yield
     except (EmbedderDown, Conflict) as error:
         logger.warning("the encoder is asked again later: %s", error.message)
 

@@ -4,6 +4,7 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -165,15 +166,13 @@ def test_the_env_file_counts_and_the_environment_wins(tmp_path: Path) -> None:
         "IZZY_ENV_FILE": str(tmp_path / "env"),
         "IZZY_FAST_MODEL": "from-environment",
     }
-    result = subprocess.run(
-        [sys.executable, "-c", program],
-        env=environment,
-        cwd=settings.BASE_DIR,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert result.stdout.split() == ["from-file", "from-environment"]
+    assert printed(program, environment) == ["from-file", "from-environment"]
+
+
+def printed(program: str, environment: Mapping[str, str]) -> list[str]:
+    """The words that a program prints in a process of its own."""
+    command, folder = [sys.executable, "-c", program], settings.BASE_DIR
+    return subprocess.check_output(command, env=environment, cwd=folder, text=True).split()
 
 
 def test_on_ones_own_machine_only_its_own_names_are_answered() -> None:
@@ -292,12 +291,4 @@ def test_the_encoder_that_comes_along_is_in_use_where_its_weights_are(found: str
         "from izzysite import settings; print(settings.IZZY_EMBEDDER)"
     )
     environment = {name: value for name, value in os.environ.items() if name != "IZZY_EMBEDDER"}
-    told = subprocess.run(
-        [sys.executable, "-c", code],
-        env=environment,
-        cwd=settings.BASE_DIR,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert told.stdout.strip() == named
+    assert printed(code, environment) == [named]

@@ -1,6 +1,6 @@
 """An encoder's vectors are taught by example which messages concern the user, and which notes matter to what.
 
-It is learnt once, when the notes have got their vectors, and kept with the space (`EmbeddingSpace.concern`).
+It is learnt once, and anew where examples or these modules have changed, and kept with the space (`EmbeddingSpace.concern`).
 """
 
 import logging
@@ -80,9 +80,9 @@ def learn(name: str, *, queries: Embed, documents: Embed) -> EncoderLesson:
     examples = example_notes("*" if encoder_knows(name, []) else "en", MOST_NOTES)
     every = list(dict.fromkeys((*texts, *examples.messages)))  # many teach both
     vectors = dict(zip(every, queries(every), strict=True))
-    told = encoder_lesson(np.stack([vectors[text] for text in texts]), personal)
+    sounds = encoder_lesson(np.stack([vectors[text] for text in texts]), personal)
     messages = np.stack([vectors[text] for text in examples.messages])
-    lesson = EncoderLesson(told, adapter_of(documents(examples.notes), messages, examples.noted))
+    lesson = EncoderLesson(sounds, adapter_of(documents(examples.notes), messages, examples.noted))
     if kept is not None:
         try:
             keep(kept, lambda file: file.write(lesson.packed()))
