@@ -64,7 +64,7 @@ def embedded(body: Any, encoder: MiniLM) -> dict[str, Any]:
         "embeddings": vectors.tolist(),
         "total_duration": time.perf_counter_ns() - began,
         "load_duration": 0,
-        "prompt_eval_count": encoder.count(texts),
+        "prompt_eval_count": sum(map(len, encoder.tokens(texts))),
     }
 
 

@@ -3,8 +3,8 @@
 The people stand in `people/`, in sets. Six serve for tuning, where the person that is judged is left out: the first three, written
 apart, without sight of the program or of each other, of which the third was asked once, as `unseen`, before it did; the fourth, whose
 writer knew the program and the other sets; the fifth and the sixth, whose writers were told what such a set is and had seen nothing
-else, and which were asked after each of two fits before they served. Nothing is fitted to the seventh, by two more such writers: it was
-asked once after the fit, and once more after the adapter had learnt the same in fewer steps. The occasions beside all but the fourth are what a model gave, one note at a time, to a prompt that asks what
+else, and which were asked after each of two fits before they served. Nothing is fitted to the seventh, by two more such writers, which was
+asked after two fits, nor to the eighth, by two others: it is asked after the last alone. The occasions beside all but the fourth are what a model gave, one note at a time, to a prompt that asks what
 `apps/memory/prompts/occasions.md` asks; it saw no message. Those of the fourth were written note by note, before its messages.
 """
 
@@ -23,7 +23,7 @@ from benchmarks._scratch import make_user
 
 FOLDER = Path(__file__).parent / "people"
 TUNED = ("tuning", "held_back", "unseen", "fourth", "fifth", "sixth")
-ASKED = ("seventh",)  # after the fit, and nothing fitted to them
+ASKED = ("eighth", "seventh")  # after the fit, and nothing fitted to them
 KINDS = ("direct", "paraphrased", "oblique", "follow-up", "idle")
 
 

@@ -57,7 +57,7 @@ class MadeUpEncoder:
         chance = np.stack([seed.standard_normal(DIMENSION) for seed in seeds]) / DIMENSION**0.5
         return unit_rows(bundled.embed_documents(texts) @ self._turn + chance)
 
-    embed_queries = embed_documents
+    embed_queries = embed_messages = embed_documents
 
 
 @contextmanager

@@ -168,7 +168,7 @@ def _concern_without(texts: Collection[str]) -> Concern:
             return sounds, sounds
         vector = _encoded().get(query.newest)
         if vector is None:
-            vector = embedder_for(encoder_name()).embed_queries([query.newest])[0]
+            vector = embedder_for(encoder_name()).embed_messages([query.newest])[0]
         return sounds, encoder_concern(beside, vector)
 
     return concern
@@ -180,7 +180,7 @@ def _encoded() -> dict[str, NDArray[np.float32]]:
     texts, _ = encoder_examples(encoder_name())
     encoder = embedder_for(encoder_name())
     parts = [
-        encoder.embed_queries(texts[start : start + BATCH]) for start in range(0, len(texts), BATCH)
+        encoder.embed_messages(texts[start : start + BATCH]) for start in range(0, len(texts), BATCH)
     ]
     return dict(zip(texts, np.concatenate(parts), strict=True))
 

@@ -18,9 +18,9 @@ from apps.core.errors import Conflict
 from apps.core.jobs.worker import Background
 from apps.search.embedders.base import Embedder, EmbedderDown, EmbedderRefused, Matrix
 from apps.search.embedders.deadline import answered_within
-from apps.search.embedders.engines import encoder_knows, static_embedder
+from apps.search.embedders.engines import encoder_knows, static_embedder, taught_mark
 from apps.search.models import EmbeddingSpace, IndexOwner, Passage, Tombstone
-from apps.search.proactive.encoder_lesson import EncoderLesson, learn
+from apps.search.proactive.encoder_lesson import has_learnt, learn
 from apps.search.spaces import Role, embedder_asked, encoder_name, is_resting, note_down, note_up
 from apps.search.text.analysis import detect_language
 
@@ -83,9 +83,13 @@ def _vectors_due() -> bool:
     name = encoder_name()
     if not name or is_resting(name):  # one that is down is tried again later
         return False
-    return (
-        not EmbeddingSpace.objects.filter(role=Role.SIDE, name=name).exists() or side_waiting(name) > 0
-    )
+    space = EmbeddingSpace.objects.filter(role=Role.SIDE, name=name).first()
+    return space is None or _is_older(space) or side_waiting(name) > 0
+
+
+def _is_older(space: EmbeddingSpace) -> bool:
+    """Whether its vectors are of an earlier version of an encoder that comes taught."""
+    return bool(taught_mark(space.name)) and not has_learnt(space)
 
 
 def _lesson_due() -> bool:
@@ -93,7 +97,7 @@ def _lesson_due() -> bool:
     if not name or is_resting(name):
         return False
     space = EmbeddingSpace.objects.filter(role=Role.SIDE, name=name).first()
-    return space is not None and not has_learnt(space)
+    return space is not None and not has_learnt(space) and not _is_older(space)
 
 
 @contextmanager
@@ -117,11 +121,6 @@ def sweep_tombstones() -> None:
             newest = old.aggregate(newest=Max("change"))["newest"]
             IndexOwner.objects.filter(user_id=user_id).update(tombstones_from=newest)
             old.delete()
-
-
-def has_learnt(space: EmbeddingSpace) -> bool:
-    """Whether what its vectors have to be taught is there, and not of a version before."""
-    return EncoderLesson.unpacked(bytes(space.concern or b""), space.dimension) is not None
 
 
 def base_fill(among: QuerySet[Passage]) -> int:
@@ -203,10 +202,10 @@ def _bounded(rows: Iterable[Waiting]) -> Iterator[Waiting]:
 def _space_of(embedder: Embedder, *, anew: bool) -> EmbeddingSpace:
     """The row of an encoder's space, made once it answers and the vectors of another one are gone."""
     space = EmbeddingSpace.objects.filter(role=Role.SIDE, name=embedder.name).first()
-    if space is not None and not anew:
+    if space is not None and not anew and not _is_older(space):
         return space
     dimension = _answer(embedder, lambda: embedder.embed_queries([PROBE])).shape[1]
-    if space is not None and space.dimension == dimension:
+    if space is not None and space.dimension == dimension and not _is_older(space):
         return space
     side_empty()
     with transaction.atomic():
@@ -219,6 +218,7 @@ def _space_of(embedder: Embedder, *, anew: bool) -> EmbeddingSpace:
                 "match": embedder.match,
                 "query_prefix": embedder.query_prefix,
                 "document_prefix": embedder.document_prefix,
+                "concern": taught_mark(embedder.name) or None,
             },
         )
     if (space.name, space.dimension) != (embedder.name, dimension):

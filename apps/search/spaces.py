@@ -17,7 +17,7 @@ from django.conf import settings
 from apps.search.backends import Space
 from apps.search.embedders.base import Embedder, EmbedderDown, Matrix, Vector
 from apps.search.embedders.deadline import ANSWER_SECONDS, answered_within, is_late
-from apps.search.embedders.engines import embedder_for, encoder_knows
+from apps.search.embedders.engines import embedder_for, encoder_knows, taught_mark
 from apps.search.embedders.static import DIMENSION, StaticEmbedder
 from apps.search.models import EmbeddingSpace
 from apps.search.text.analysis import detect_language
@@ -29,9 +29,10 @@ Role = EmbeddingSpace.Role
 
 
 class Use(Enum):
-    """The use of a text's vector: models have other prefixes for questions."""
+    """The use of a text's vector: models have other prefixes for questions; `minilm` has a tower for messages."""
 
     QUERY = auto()
+    MESSAGE = auto()
     DOCUMENT = auto()
 
 
@@ -77,6 +78,8 @@ def side_vectors(space: Space | None, texts: Sequence[str], use: Use) -> Matrix 
     """
     if space is None or not texts:
         return None
+    if use is Use.MESSAGE and not taught_mark(space.name):
+        use = Use.QUERY  # which may have been asked before
     keys = {text: (space.id, use, blake2b(text.encode(), digest_size=16).digest()) for text in texts}
     with _lock:
         known = {key: _vectors[key] for key in keys.values() if key in _vectors}
@@ -98,8 +101,12 @@ def _asked(space: Space, texts: list[str], use: Use) -> Matrix:
     embedder = embedder_asked(space.name)
 
     def ask() -> Matrix:
-        asked = embedder.embed_queries if use is Use.QUERY else embedder.embed_documents
-        rows = asked(texts)
+        asked = {
+            Use.QUERY: embedder.embed_queries,
+            Use.MESSAGE: embedder.embed_messages,
+            Use.DOCUMENT: embedder.embed_documents,
+        }
+        rows = asked[use](texts)
         if rows.shape[1] != space.dimension:
             raise EmbedderDown(f"{space.name} gives {rows.shape[1]} numbers, not {space.dimension}.")
         digests = (blake2b(text.encode(), digest_size=16).digest() for text in texts)

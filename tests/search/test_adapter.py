@@ -1,6 +1,5 @@
 """An encoder's vectors are taught which notes matter to which messages."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,15 +7,17 @@ import numpy as np
 import pytest
 
 from apps.accounts.models import User
-from apps.search import filling, spaces
+from apps.search import spaces
+from apps.search.backends import Space
 from apps.search.documents import Scope
-from apps.search.embedders.base import Matrix, unit_rows
-from apps.search.embedders.minilm import MiniLMEmbedder
-from apps.search.filling import encoder_learn, side_fill
-from apps.search.models import EmbeddingSpace
-from apps.search.proactive import concern, encoder_lesson
-from apps.search.proactive.adapter import adapter_of, example_notes
-from apps.search.proactive.encoder_lesson import EncoderLesson, learn
+from apps.search.embedders import minilm_taught
+from apps.search.embedders.base import unit_rows
+from apps.search.embedders.engines import embedder_for
+from apps.search.embedders.minilm import model
+from apps.search.filling import encoder_learn, vectors_fill
+from apps.search.models import EmbeddingSpace, Passage
+from apps.search.proactive.adapter import Examples, adapter_of, example_notes
+from apps.search.proactive.encoder_lesson import EncoderLesson, side_lesson
 from apps.search.proactive.recall import recall
 from apps.search.spaces import Role
 from benchmarks._people import ASKED, TUNED, people
@@ -47,7 +48,8 @@ def test_what_is_taught_is_kept_and_of_no_other_dimension() -> None:
     read = EncoderLesson.unpacked(packed, 8)
     assert read is not None
     assert np.array_equal(read.concern, lesson.concern)
-    assert np.array_equal(read.adapter.matrix, lesson.adapter.matrix)
+    assert read.adapter.matrix is not None
+    assert np.array_equal(read.adapter.matrix, lesson.adapter.matrix)  # type: ignore[arg-type]
     assert read.adapter.match == pytest.approx(lesson.adapter.match)
     assert EncoderLesson.unpacked(packed, 9) is None
     for older in (
@@ -73,46 +75,65 @@ def test_the_examples_are_of_nobody_who_is_asked() -> None:
         )
 
 
-def test_what_minilm_has_learnt_is_kept_and_learnt_anew_where_it_is_damaged(
+@pytest.fixture(scope="module")
+def minilm_examples() -> Examples:
+    return example_notes("en", 300)
+
+
+@needs_weights
+def test_minilm_comes_taught_which_note_matters_to_which_message(minilm_examples: Examples) -> None:
+    """What it was taught with is here: that it has learnt it, not how well it knows others, is shown."""
+    encoder = embedder_for("minilm")
+    messages, notes = minilm_examples.messages, minilm_examples.notes
+    own = np.array(minilm_examples.noted)
+    taught, untaught = (
+        embed(messages) @ encoder.embed_documents(notes).T
+        for embed in (encoder.embed_messages, encoder.embed_queries)
+    )
+    first, before = ((each.argmax(axis=1) == own).mean() for each in (taught, untaught))
+    assert first > before + 0.1
+    adapter = side_lesson(Space(1, "minilm", encoder.dimension, 0.1, 0.8)).adapter  # type: ignore[union-attr]
+    assert adapter.noise == pytest.approx(taught.mean(), abs=0.05)
+    assert (
+        np.quantile(taught[np.arange(len(own)), own], 0.5)
+        > adapter.noise + 3 * (adapter.match - adapter.noise) / 10
+    )
+
+
+@needs_weights
+def test_documents_are_found_by_questions_as_the_encoder_came(minilm_examples: Examples) -> None:
+    encoder = embedder_for("minilm")
+    texts = minilm_examples.notes
+    own = model().embed(texts)
+    assert np.median((encoder.embed_documents(texts) * own).sum(axis=1)) > 0.9
+
+
+def test_what_is_taught_is_written_in_whole_steps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(encoder_lesson, "kept_file", lambda name: tmp_path / name)
-    monkeypatch.setattr(encoder_lesson, "MOST_NOTES", 20)
-    monkeypatch.setattr(concern, "ENCODER_EXAMPLES", 20)
-    asked: list[str] = []
-
-    def embed(texts: Sequence[str]) -> Matrix:
-        asked.extend(texts)
-        random = np.random.default_rng(len(texts))
-        return unit_rows(random.normal(size=(len(texts), MiniLMEmbedder.dimension)).astype(np.float32))
-
-    def learnt(name: str = "minilm") -> bytes:
-        return learn(name, queries=embed, documents=embed).packed()
-
-    first = learnt()
-    assert len(asked) == len(set(asked)) > 100
-    asked.clear()
-    assert learnt() == first
-    assert not asked
-    (file,) = tmp_path.iterdir()
-    file.write_bytes(b"half of it")
-    assert learnt() == first == file.read_bytes()
-    asked.clear()
-    learnt("ollama:all-minilm")
-    assert asked, "of another's vectors nobody knows whether they are still the same"
-    monkeypatch.setattr(encoder_lesson, "kept_file", lambda name: tmp_path / "nowhere" / name)
-    assert learnt() == first
+    random = np.random.default_rng(3)
+    towers = {
+        name: {"one": tuple(random.normal(size=size).astype(np.float32) for size in ((8, 2), (2, 6)))}
+        for name in minilm_taught.TOWERS
+    }
+    file = tmp_path / "taught.npz"
+    with file.open("wb") as opened:
+        minilm_taught.write(opened, towers, np.arange(9, dtype=np.float32), 0.1, 0.7)  # type: ignore[arg-type]
+    monkeypatch.setattr(minilm_taught, "FILE", file)
+    read = minilm_taught.taught.__wrapped__()
+    assert (read.noise, read.match, read.concern.tolist()) == (0.1, 0.7, list(range(9)))
+    for tower, name in ((read.messages, "message"), (read.notes, "note")):
+        down, up = towers[name]["one"]
+        product = tower["one"][0] @ tower["one"][1]
+        assert np.abs(product - down @ up).max() < 0.03 * np.abs(down @ up).max()
+    assert len(read.mark) == 4
 
 
 @needs_weights
 def test_a_note_comes_up_where_it_matters_to_a_message_that_says_nothing_like_it(
-    alice: User, settings: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    alice: User, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where a version before has taught the encoder less: the worker makes up for it."""
     monkeypatch.setattr(spaces, "ANSWER_SECONDS", PATIENCE)
-    monkeypatch.setattr(encoder_lesson, "kept_file", lambda name: tmp_path / name)
-    monkeypatch.setattr(concern, "ENCODER_EXAMPLES", 200)
-    monkeypatch.setattr(encoder_lesson, "MOST_NOTES", 1000)
     settings.IZZY_EMBEDDER = "minilm"
     save(
         alice,
@@ -125,15 +146,36 @@ def test_a_note_comes_up_where_it_matters_to_a_message_that_says_nothing_like_it
         "The user swims on Tuesdays before work.",
         "The printer needs cartridges of the large kind.",
     )
-    side_fill("minilm")
-    older = np.zeros(385, dtype="<f4").tobytes()
-    EmbeddingSpace.objects.filter(role=Role.SIDE).update(concern=older)
-    encoder_lesson._lessons.clear()
     talk = ["order paella for two"]
     before = recall(alice.pk, talk, top_k=5, scope=Scope())
-    encoder_learn()
-    assert filling.has_learnt(EmbeddingSpace.objects.get(role=Role.SIDE))
+    vectors_fill()
     best, *others = recall(alice.pk, talk, top_k=5, scope=Scope())
     assert best.text.startswith("Prawns")
     assert best.score > 0.2
     assert best.score > 2 * max(hit.score for hit in (*before, *others))
+
+
+@needs_weights
+def test_vectors_of_an_encoder_that_has_been_taught_otherwise_since_are_made_anew(
+    alice: User, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spaces, "ANSWER_SECONDS", PATIENCE)
+    settings.IZZY_EMBEDDER = "minilm"
+    save(alice, "Prawns and crab make her throat swell.", "The car is in the garage.")
+    vectors_fill()
+    space = EmbeddingSpace.objects.get(role=Role.SIDE)
+    made = list(Passage.objects.order_by("id").values_list("side_vector", flat=True))
+    assert bytes(space.concern or b"") == minilm_taught.taught().mark
+    encoder_learn()  # has nothing to do
+    for older in (b"then", np.zeros(385, dtype="<f4").tobytes(), None):  # as versions before kept it
+        EmbeddingSpace.objects.update(concern=older)
+        Passage.objects.update(side_vector=np.ones(384, dtype="<f2").tobytes())
+        assert recall(alice.pk, ["order paella for two"], top_k=5, scope=Scope()) is not None
+        encoder_learn()
+        assert bytes(EmbeddingSpace.objects.get(role=Role.SIDE).concern or b"") == (older or b"")
+        vectors_fill()
+        assert EmbeddingSpace.objects.get(role=Role.SIDE).pk != space.pk
+        assert list(Passage.objects.order_by("id").values_list("side_vector", flat=True)) == made
+        space = EmbeddingSpace.objects.get(role=Role.SIDE)
+    vectors_fill()
+    assert EmbeddingSpace.objects.get(role=Role.SIDE).pk == space.pk

@@ -17,7 +17,6 @@ from apps.search.embedders.engines import CALIBRATION, embedder_for
 from apps.search.embedders.minilm import BATCH_TOKENS, MiniLM, MiniLMEmbedder, weights_file
 from apps.search.filling import side_fill, side_waiting
 from apps.search.health import check_embedder, connect_embedder
-from apps.search.proactive import concern, encoder_lesson
 from apps.search.proactive.recall import recall
 from apps.search.selectors import near_occasions, search
 from benchmarks._ollama import Refused, embedded, serving
@@ -127,7 +126,7 @@ def test_processes_share_its_weights_where_they_can_be_kept(
     assert len(files) == kept
     second = minilm.MiniLM()
     for one in (first, second):
-        words = one._weights[minilm.WORDS]
+        words = one.weights[minilm.WORDS]
         assert isinstance(words.base, np.memmap) == kept
         assert not kept or not words.flags.writeable
     texts = ["The weather is lovely today."]
@@ -137,12 +136,9 @@ def test_processes_share_its_weights_where_they_can_be_kept(
 
 @needs_weights
 def test_it_searches_beside_the_bundled_vectors_without_a_server(
-    alice: User, settings: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    alice: User, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(spaces, "ANSWER_SECONDS", PATIENCE)
-    monkeypatch.setattr(concern, "ENCODER_EXAMPLES", 200)
-    monkeypatch.setattr(encoder_lesson, "MOST_NOTES", 40)
-    monkeypatch.setattr(encoder_lesson, "kept_file", lambda name: tmp_path / name)
     settings.IZZY_EMBEDDER = "minilm"
     save(alice, "Peanuts make Ada ill.", "The car is in the garage.", "Ada plays the cello.")
     assert side_fill("minilm") == 3

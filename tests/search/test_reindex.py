@@ -13,6 +13,7 @@ from apps.search import filling, spaces
 from apps.search.embedders.base import Embedder, Matrix
 from apps.search.filling import encoder_learn, side_empty, side_fill, vectors_fill
 from apps.search.models import EmbeddingSpace, Passage
+from apps.search.proactive.encoder_lesson import has_learnt
 from apps.search.selectors import search
 from apps.search.services import user_forget
 from tests.peers.ollama_server import OllamaPeer
@@ -223,7 +224,7 @@ def test_examples_that_come_in_another_dimension_teach_nothing(
     ollama.dimension = 64
     encoder_learn()
     space = EmbeddingSpace.objects.get(name=NOMIC)
-    assert filling.has_learnt(space)
+    assert has_learnt(space)
 
 
 def test_a_model_of_another_dimension_starts_anew(notes: User, ollama: OllamaPeer) -> None:

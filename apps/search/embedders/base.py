@@ -61,6 +61,9 @@ class Embedder(Protocol):
     def embed_queries(self, texts: Sequence[str]) -> Matrix:
         """One unit row per question. Raises EmbedderDown."""
 
+    def embed_messages(self, texts: Sequence[str]) -> Matrix:
+        """One unit row per message, to look for the notes that matter to it. Raises EmbedderDown."""
+
 
 def unit_rows(matrix: NDArray[np.floating]) -> Matrix:
     """Rows scaled to length 1 as float32; zero and non-finite rows become zeros."""

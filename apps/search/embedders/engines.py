@@ -19,6 +19,7 @@ from apps.search.embedders.base import (
     answered_rows,
 )
 from apps.search.embedders.minilm import MiniLMEmbedder
+from apps.search.embedders.minilm_taught import taught
 from apps.search.embedders.static import StaticEmbedder
 
 if TYPE_CHECKING:
@@ -68,6 +69,8 @@ class _Local:
 
     def embed_queries(self, texts: Sequence[str]) -> Matrix:
         return self._rows(self.query_method, texts)
+
+    embed_messages = embed_queries
 
 
 class FastembedEmbedder(_Local):
@@ -146,6 +149,8 @@ class OllamaEmbedder:
 
     def embed_queries(self, texts: Sequence[str]) -> Matrix:
         return self._embed([self.query_prefix + text for text in texts], QUERY_SECONDS)
+
+    embed_messages = embed_queries
 
     @cached_property
     def _client(self) -> "httpx.Client":
@@ -232,6 +237,11 @@ def _make(name: str) -> Embedder:
 def encoder_knows(name: str, languages: Collection[str]) -> bool:
     """Whether the encoder of that name has learnt one of these languages (codes); of most nobody has told us."""
     return ":".join(name.split(":")[:2]) not in ENGLISH_ALONE or "en" in languages
+
+
+def taught_mark(name: str) -> bytes:
+    """What tells the vectors of an encoder that came taught from those of another version of it; b"" of one that learns here."""
+    return taught().mark if name == MiniLMEmbedder.name else b""
 
 
 @cache

@@ -1,7 +1,8 @@
 """all-MiniLM-L6-v2 in numpy: a small contextual encoder, computed in this process without PyTorch, a server or a download.
 
 Weights and tokenizer come from the package of the word vectors (`requirements-words.lock`, Apache License 2.0), a zip. Computed is
-what its files describe: BERT of six layers, the mean over a text's tokens, length 1.
+what its files describe: BERT of six layers, the mean over a text's tokens, length 1. Documents are embedded by the tower of notes that it
+was taught, messages to look for notes with by that of messages (`minilm_taught`), questions as it came.
 """
 
 import json
@@ -19,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from apps.search.embedders.base import EmbedderDown, EmbedderMissing, Matrix, unit_rows
+from apps.search.embedders.minilm_taught import Tower, taught
 from apps.search.kept import keep, kept_file
 
 PACKAGE = "all_minilm_l6_v2"
@@ -46,15 +48,6 @@ def weights_file() -> Path | None:
     return Path(spec.submodule_search_locations[0]) / "model.zip"
 
 
-def weights_sum() -> int:
-    """A checksum of the weights. Raises EmbedderMissing and EmbedderDown."""
-    try:
-        with zipfile.ZipFile(_installed()) as packed:
-            return packed.getinfo(WEIGHTS).CRC
-    except (OSError, KeyError, zipfile.BadZipFile) as error:
-        raise EmbedderDown(f"The weights of the embedder minilm cannot be read: {error}") from error
-
-
 def _installed() -> Path:
     if (path := weights_file()) is None:
         raise EmbedderMissing("The weights of the embedder minilm are not installed: run `make setup`.")
@@ -73,9 +66,13 @@ class MiniLMEmbedder:
         _installed()
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
+        return model().embed(texts, taught().notes)
+
+    def embed_queries(self, texts: Sequence[str]) -> Matrix:
         return model().embed(texts)
 
-    embed_queries = embed_documents
+    def embed_messages(self, texts: Sequence[str]) -> Matrix:
+        return model().embed(texts, taught().messages)
 
 
 class MiniLM:
@@ -87,35 +84,34 @@ class MiniLM:
         path = _installed()
         try:
             with zipfile.ZipFile(path) as packed:
-                self._weights = _kept(packed)
+                self.weights = _kept(packed)
                 self._tokenizer: Any = Tokenizer.from_buffer(packed.read("tokenizer.json"))
         except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
             raise EmbedderDown(f"The weights of the embedder minilm cannot be read: {error}") from error
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(MAX_TOKENS)
 
-    def embed(self, texts: Sequence[str]) -> Matrix:
-        """Unit vectors, (len(texts), 384)."""
-        encoded = self._tokenizer.encode_batch_fast(list(texts))
-        tokens = [np.asarray(one.ids) for one in encoded]
+    def embed(self, texts: Sequence[str], tower: Tower | None = None) -> Matrix:
+        """Unit vectors, (len(texts), 384), of the encoder as it came, or by one of its towers."""
+        tokens = [np.asarray(ids) for ids in self.tokens(texts)]
         result = np.zeros((len(texts), DIMENSION), dtype=np.float32)
         for places in _together(tokens):
-            result[places] = self._means([tokens[place] for place in places])
+            result[places] = self._means([tokens[place] for place in places], tower or {})
         return unit_rows(result)
 
-    def count(self, texts: Sequence[str]) -> int:
-        """How many tokens the texts have, cut to what counts."""
-        return sum(len(one.ids) for one in self._tokenizer.encode_batch_fast(list(texts)))
+    def tokens(self, texts: Sequence[str]) -> list[list[int]]:
+        """Those of each text, cut to what counts."""
+        return [one.ids for one in self._tokenizer.encode_batch_fast(list(texts))]
 
     def is_too_long(self, text: str) -> bool:
         """Whether some of a text does not count."""
         return bool(self._tokenizer.encode(text).overflowing)
 
-    def _means(self, texts: Sequence[NDArray[np.int64]]) -> Floats:
+    def _means(self, texts: Sequence[NDArray[np.int64]], tower: Tower) -> Floats:
         """The mean of the last layer's states of each text, (texts, 384); those of one length stand side by side."""
         lengths = np.array([len(text) for text in texts])
         ends = np.cumsum(lengths)
-        given = self._weights
+        given = self.weights
         flat = given[WORDS][np.concatenate(texts)].astype(np.float32)
         # Where in its text each token stands.
         places = np.arange(ends[-1]) - np.repeat(ends - lengths, lengths)
@@ -124,13 +120,12 @@ class MiniLM:
         flat = _normed(flat, given, "embeddings.LayerNorm")
         for number in range(LAYERS):
             layer = f"encoder.layer.{number}."
-            attended = _attention(_dense(flat, given, f"{layer}qkv"), lengths)
-            flat = flat + _dense(attended, given, f"{layer}attention.output.dense")
+            attended = _attention(_dense(flat, given, f"{layer}qkv", tower), lengths)
+            flat = flat + _dense(attended, given, f"{layer}attention.output.dense", tower)
             flat = _normed(flat, given, f"{layer}attention.output.LayerNorm")
-            inner = _gelu(_dense(flat, given, f"{layer}intermediate.dense"))
-            flat = _normed(
-                flat + _dense(inner, given, f"{layer}output.dense"), given, f"{layer}output.LayerNorm"
-            )
+            inner = _gelu(_dense(flat, given, f"{layer}intermediate.dense", tower))
+            flat = flat + _dense(inner, given, f"{layer}output.dense", tower)
+            flat = _normed(flat, given, f"{layer}output.LayerNorm")
         means: Floats = np.add.reduceat(flat, ends - lengths, axis=0)
         means /= lengths[:, None].astype(np.float32)
         return means
@@ -207,9 +202,12 @@ def _together(tokens: Sequence[NDArray[np.int64]]) -> Iterator[list[int]]:
         yield batch
 
 
-def _dense(states: Floats, given: Weights, name: str) -> Floats:
+def _dense(states: Floats, given: Weights, name: str, tower: Tower) -> Floats:
     result: Floats = states @ given[f"{name}.weight"]
     result += given[f"{name}.bias"]
+    if name in tower:
+        down, up = tower[name]
+        result += (states @ down) @ up
     return result
 
 

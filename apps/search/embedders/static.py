@@ -118,6 +118,8 @@ class StaticEmbedder:
     def embed_queries(self, texts: Sequence[str]) -> Matrix:
         return np.stack([self.embed_query(text) for text in texts])
 
+    embed_messages = embed_queries
+
     def vocabulary_words(self) -> list[str]:
         """The vocabulary's whole lower-case words of four letters and more, the most frequent first."""
         entries = sorted((token, word) for word, token in self._tokenizer.get_vocab().items())

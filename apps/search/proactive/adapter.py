@@ -10,6 +10,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -37,25 +38,41 @@ class Examples:
 
 def example_notes(language: str = "*", most: int | None = None) -> Examples:
     """The examples of a language, or of all; those of `most` notes spread over them."""
-    files = sorted(EXAMPLES.glob(f"{language}.json"))
-    rows = [row for path in files for row in json.loads(path.read_text(encoding="utf-8"))]
+    rows = [
+        (row["note"], row["messages"])
+        for path in sorted(EXAMPLES.glob(f"{language}.json"))
+        for row in json.loads(path.read_text(encoding="utf-8"))
+    ]
+    for person in example_people(language):
+        own: list[list[str]] = [[] for _ in person["notes"]]
+        for said in person["messages"]:
+            own[said["note"]].append(said["text"])
+        rows += zip(person["notes"], own, strict=True)
     rows = rows[:: -(-len(rows) // (most or len(rows)))]
-    pairs = [(text, place) for place, row in enumerate(rows) for text in row["messages"]]
+    pairs = [(text, place) for place, (_, messages) in enumerate(rows) for text in messages]
     texts, places = zip(*pairs, strict=True)
-    return Examples([row["note"] for row in rows], texts, places)
+    return Examples([note for note, _ in rows], texts, places)
+
+
+def example_people(language: str = "*") -> list[dict[str, Any]]:
+    """People of a language, or of all: `notes` of each, and `messages`, with the place of the `note` that matters to each, and of
+    those that do so `also`; the others do not."""
+    files = sorted((EXAMPLES / "people").glob(f"{language}.json"))
+    return [person for path in files for person in json.loads(path.read_text(encoding="utf-8"))]
 
 
 @dataclass(frozen=True, slots=True)
 class Adapter:
-    """`matrix`, (dimension, dimension), for vectors of messages; the calibration of cosines between what it gives and notes."""
+    """`matrix`, (dimension, dimension), for vectors of messages, None of an encoder that came taught; the calibration of cosines
+    between what it gives and notes."""
 
-    matrix: Matrix
+    matrix: Matrix | None
     noise: float
     match: float
 
     def adapted(self, messages: Matrix) -> Matrix:
         """The unit vectors to look for notes with, a row for each message."""
-        return unit_rows(messages @ self.matrix)
+        return messages if self.matrix is None else unit_rows(messages @ self.matrix)
 
 
 def adapter_of(notes: Matrix, messages: Matrix, noted: Sequence[int]) -> Adapter:
@@ -81,7 +98,10 @@ def adapter_of(notes: Matrix, messages: Matrix, noted: Sequence[int]) -> Adapter
         speed, spread = 0.9 * speed + 0.1 * slope, 0.999 * spread + 0.001 * slope**2
         pace = PACE * min(1, 3 * (1 - step / STEPS)) / (1 - 0.9**step)
         matrix -= pace * speed / (np.sqrt(spread / (1 - 0.999**step)) + 1e-9)
-    # Nearly all notes are none of a message's own.
-    cosines = unit_rows(messages @ matrix) @ notes.T
-    noise, spreading = float(cosines.mean()), float(cosines.std())
-    return Adapter(matrix, noise, noise + SPREAD * spreading)
+    return Adapter(matrix, *calibration(unit_rows(messages @ matrix) @ notes.T))
+
+
+def calibration(cosines: Matrix) -> tuple[float, float]:
+    """`noise` and `match` of cosines of messages with notes, of which nearly all are none of a message's own."""
+    noise = float(cosines.mean())
+    return noise, noise + SPREAD * float(cosines.std())

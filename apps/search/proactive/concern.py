@@ -109,7 +109,7 @@ def _kept_file() -> Path:
 def examples_sum() -> int:
     """A checksum of all examples."""
     sums = 0
-    for path in (*sorted(EXAMPLES.glob("*.json")), *sorted(FOLDER.glob("*.json"))):
+    for path in (*sorted(EXAMPLES.rglob("*.json")), *sorted(FOLDER.glob("*.json"))):
         sums = zlib.crc32(path.read_bytes(), sums)
     return sums
 

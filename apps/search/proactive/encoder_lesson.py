@@ -1,9 +1,9 @@
 """An encoder's vectors are taught by example which messages concern the user, and which notes matter to what.
 
 It is learnt once, and anew where examples or these modules have changed, and kept with the space (`EmbeddingSpace.concern`).
+`minilm` comes taught (`embedders/minilm_taught.py`); with its space stands only what tells by which of its versions the vectors are.
 """
 
-import logging
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,15 +15,12 @@ import numpy as np
 
 from apps.search.backends import Space
 from apps.search.embedders.base import Matrix, Vector
-from apps.search.embedders.engines import encoder_knows
-from apps.search.embedders.minilm import MiniLMEmbedder, weights_sum
-from apps.search.kept import keep, kept_file
+from apps.search.embedders.engines import encoder_knows, taught_mark
+from apps.search.embedders.minilm_taught import taught
 from apps.search.models import EmbeddingSpace
 from apps.search.proactive import adapter, concern
 from apps.search.proactive.adapter import Adapter, adapter_of, example_notes
 from apps.search.proactive.concern import encoder_examples, encoder_lesson, examples_sum
-
-logger = logging.getLogger(__name__)
 
 MOST_NOTES = 5000
 """Notes that an encoder learns from at most: each costs it as much as five of the user's."""
@@ -41,6 +38,7 @@ class EncoderLesson:
 
     def packed(self) -> bytes:
         turn = self.adapter
+        assert turn.matrix is not None  # noqa: S101 - of one that learns here
         numbers = np.concatenate([self.concern, [turn.noise, turn.match], turn.matrix.ravel()])
         return _taught_by() + numbers.astype("<f4").tobytes()
 
@@ -67,37 +65,27 @@ def _taught_by() -> bytes:
 
 
 def learn(name: str, *, queries: Embed, documents: Embed) -> EncoderLesson:
-    """The lesson of the encoder of that name, which embeds some thousand examples for it. Raises what it raises.
-
-    That of `minilm` is the same everywhere, and kept.
-    """
-    kept = _kept_file() if name == MiniLMEmbedder.name else None
-    if kept is not None and kept.exists():
-        lesson = EncoderLesson.unpacked(kept.read_bytes(), MiniLMEmbedder.dimension)
-        if lesson is not None:
-            return lesson
+    """The lesson of the encoder of that name, which embeds some thousand examples for it. Raises what it raises."""
     texts, personal = encoder_examples(name)
     examples = example_notes("*" if encoder_knows(name, []) else "en", MOST_NOTES)
     every = list(dict.fromkeys((*texts, *examples.messages)))  # many teach both
     vectors = dict(zip(every, queries(every), strict=True))
     sounds = encoder_lesson(np.stack([vectors[text] for text in texts]), personal)
     messages = np.stack([vectors[text] for text in examples.messages])
-    lesson = EncoderLesson(sounds, adapter_of(documents(examples.notes), messages, examples.noted))
-    if kept is not None:
-        try:
-            keep(kept, lambda file: file.write(lesson.packed()))
-        except OSError:
-            logger.info("%s cannot be kept: each database learns it anew", kept.name)
-    return lesson
+    return EncoderLesson(sounds, adapter_of(documents(examples.notes), messages, examples.noted))
 
 
-def _kept_file() -> Path:
-    made = f"{weights_sum():08x}-{_taught_by().hex()}-{MOST_NOTES}-{concern.ENCODER_EXAMPLES}"
-    return kept_file(f"minilm-lesson-{made}.bin")
+def has_learnt(space: EmbeddingSpace) -> bool:
+    """Whether what its vectors have to be taught is there, and not of a version before."""
+    packed, mark = bytes(space.concern or b""), taught_mark(space.name)
+    return packed == mark if mark else EncoderLesson.unpacked(packed, space.dimension) is not None
 
 
 def side_lesson(space: Space) -> EncoderLesson | None:
     """The lesson of the encoder's vectors; None before they were taught it."""
+    if taught_mark(space.name):
+        came = taught()
+        return EncoderLesson(came.concern, Adapter(None, came.noise, came.match))
     key = space.id, space.dimension
     if key not in _lessons:
         packed = EmbeddingSpace.objects.filter(pk=space.id).values_list("concern", flat=True).first()

@@ -212,7 +212,7 @@ def _question(head: Head, talk: Sequence[str]) -> _Question | None:
     lesson = side_lesson(head.side) if head.side is not None else None
     if head.side is not None and lesson is not None and can_ask(head.side, query.newest, languages):
         # The newest message last: where it leans on the talk it is not among them by itself.
-        vectors = side_vectors(head.side, [*(text for text, _ in queries), query.newest], Use.QUERY)
+        vectors = side_vectors(head.side, [*(text for text, _ in queries), query.newest], Use.MESSAGE)
         if vectors is not None:
             side, adapter = vectors[:-1], lesson.adapter
             against[-1] = encoder_concern(lesson.concern, vectors[-1])

@@ -1,0 +1,231 @@
+"""Makes `apps/search/embedders/minilm_taught.npz` of the English examples of `apps/search/proactive/`: `python scripts/teach_minilm.py`.
+
+Needs PyTorch beside Izzy's packages (`uv pip install torch`); two cores take about a quarter of an hour. Both towers begin as the
+encoder is, and learn together that of the notes in a batch each message's own is the most likely (softmax of cosines, as in InfoNCE).
+Batches mix messages of anybody's with those of whole people, whose other notes do not matter. Documents are held to what
+the encoder made of them, for questions, which it embeds as it came, to find them.
+"""
+
+import random
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from apps.search.embedders import minilm, minilm_taught
+from apps.search.embedders.minilm import DIMENSION, EPSILON, HEAD, HEADS, LAYERS, WORDS
+from apps.search.proactive.adapter import calibration, example_notes, example_people
+from apps.search.proactive.concern import encoder_examples, encoder_lesson
+
+RANK = 16
+EPOCHS, BATCH, PACE = 2, 256, 1e-3
+"""Passes over all messages, messages a step, and the most that Adam moves a number in a step."""
+PEOPLE = 3
+"""So many people's 30 messages are in each batch."""
+WARM, SLOW = 30, 1.5
+"""Steps until the full pace; it falls from 1 / SLOW of the way before the end."""
+SHARPNESS = 20.0
+"""Log-odds of a cosine of 1."""
+HELD = 0.5
+"""What it costs that a document's vector is orthogonal to the encoder's own."""
+DROPPED = 0.1
+HELD_TEXTS = 96
+"""Messages a step that, as documents, are held to the encoder's own vectors, too."""
+MOST_TOKENS = 64
+CHUNKS = 4
+MATRICES = [
+    f"encoder.layer.{number}.{name}"
+    for number in range(LAYERS)
+    for name in ("qkv", "attention.output.dense", "intermediate.dense", "output.dense")
+]
+
+Learning = dict[str, tuple[Tensor, Tensor]]
+
+
+@dataclass(frozen=True, slots=True)
+class Lessons:
+    """Texts as tokens; of each message the place of its note, and of those that matter too."""
+
+    notes: list[list[int]]
+    messages: list[list[int]]
+    noted: list[int]
+    also: list[list[int]]
+    people: list[list[int]]
+    """Places of each person's messages."""
+    note_vectors: Tensor
+    message_vectors: Tensor
+    """As the encoder came."""
+    single: int
+    """The first so many messages are of notes by themselves."""
+
+
+def lessons_of(encoder: minilm.MiniLM) -> Lessons:
+    examples, people = example_notes("en"), example_people("en")
+    place = len(examples.notes) - sum(len(person["notes"]) for person in people)
+    single = sum(noted < place for noted in examples.noted)
+    messages, noted = list(examples.messages[:single]), list(examples.noted[:single])
+    also: list[list[int]] = [[] for _ in messages]
+    groups = []
+    for person in people:
+        groups.append(list(range(len(messages), len(messages) + len(person["messages"]))))
+        for said in person["messages"]:
+            messages.append(said["text"])
+            noted.append(place + said["note"])
+            also.append([place + other for other in said.get("also", [])])
+        place += len(person["notes"])
+    notes, texts = (
+        [tokens[:MOST_TOKENS] for tokens in encoder.tokens(each)] for each in (examples.notes, messages)
+    )
+    own = [torch.tensor(encoder.embed(each)) for each in (examples.notes, messages)]
+    return Lessons(notes, texts, noted, also, groups, own[0], own[1], single)
+
+
+class Model:
+    """The encoder in PyTorch, with what is added to its matrices."""
+
+    def __init__(self, encoder: minilm.MiniLM) -> None:
+        self._own = {
+            name: torch.tensor(np.asarray(value, np.float32)) for name, value in encoder.weights.items()
+        }
+        for name in MATRICES:
+            self._own[name] = self._own.pop(f"{name}.weight").T.contiguous()
+
+    def added(self, seed: int) -> Learning:
+        """What is added at first: nothing."""
+        draw = torch.Generator().manual_seed(seed)
+        found = {}
+        for name in MATRICES:
+            out, size = self._own[name].shape
+            down = torch.randn(size, RANK, generator=draw) / size**0.5
+            found[name] = down.requires_grad_(), torch.zeros(RANK, out, requires_grad=True)
+        return found
+
+    def embed(self, texts: Sequence[Sequence[int]], added: Learning) -> Tensor:
+        """Unit vectors of texts, in chunks of about one length."""
+        order = sorted(range(len(texts)), key=lambda place: len(texts[place]))
+        size = -(-len(order) // CHUNKS)
+        chunks = [order[start : start + size] for start in range(0, len(order), size)]
+        rows = torch.cat([self._chunk([texts[place] for place in chunk], added) for chunk in chunks])
+        return rows[torch.tensor(np.argsort(np.concatenate(chunks)))]
+
+    def _chunk(self, texts: Sequence[Sequence[int]], added: Learning) -> Tensor:
+        lengths = torch.tensor([len(text) for text in texts])
+        longest = int(lengths.max())
+        tokens = torch.tensor([[*text, *[0] * (longest - len(text))] for text in texts])
+        there = torch.arange(longest)[None] < lengths[:, None]
+        states = self._own[WORDS][tokens] + self._own["embeddings.position_embeddings.weight"][:longest]
+        states = self._normed(
+            states + self._own["embeddings.token_type_embeddings.weight"][0], "embeddings.LayerNorm"
+        )
+        for number in range(LAYERS):
+            layer = f"encoder.layer.{number}."
+            heads = self._dense(states, f"{layer}qkv", added).view(*tokens.shape, 3, HEADS, HEAD)
+            query, key, value = heads.permute(2, 0, 3, 1, 4)
+            mixed = functional.scaled_dot_product_attention(
+                query, key, value, attn_mask=there[:, None, None]
+            )
+            mixed = mixed.transpose(1, 2).reshape(*tokens.shape, DIMENSION)
+            states = states + self._dense(mixed, f"{layer}attention.output.dense", added)
+            states = self._normed(states, f"{layer}attention.output.LayerNorm")
+            inner = functional.gelu(
+                self._dense(states, f"{layer}intermediate.dense", added), approximate="tanh"
+            )
+            states = self._normed(
+                states + self._dense(inner, f"{layer}output.dense", added), f"{layer}output.LayerNorm"
+            )
+        sums = (states * there[:, :, None]).sum(1)
+        return functional.normalize(sums, dim=1)
+
+    def _dense(self, states: Tensor, name: str, added: Learning) -> Tensor:
+        result = functional.linear(states, self._own[name], self._own[f"{name}.bias"])
+        if name in added:
+            down, up = added[name]
+            result = result + functional.dropout(states @ down, DROPPED) @ up
+        return result
+
+    def _normed(self, states: Tensor, name: str) -> Tensor:
+        weight, bias = self._own[f"{name}.weight"], self._own[f"{name}.bias"]
+        return functional.layer_norm(states, (DIMENSION,), weight, bias, EPSILON)
+
+
+def batches(lessons: Lessons) -> Iterator[list[int]]:
+    """Places of the messages of a step, without end."""
+    draw = random.Random(0)
+    alone = BATCH - 30 * PEOPLE
+    singles, people = list(range(lessons.single)), list(lessons.people)
+    at = len(people)
+    while True:
+        draw.shuffle(singles)
+        for start in range(0, len(singles) - alone + 1, alone):
+            if at + PEOPLE > len(people):
+                draw.shuffle(people)
+                at = 0
+            batch = singles[start : start + alone]
+            for person in people[at : at + PEOPLE]:
+                batch += person
+            at += PEOPLE
+            yield batch
+
+
+def loss_of(
+    model: Model, lessons: Lessons, batch: list[int], towers: Mapping[str, Learning], draw: random.Random
+) -> Tensor:
+    among = sorted({lessons.noted[place] for place in batch})
+    place_of = {note: place for place, note in enumerate(among)}
+    messages = model.embed([lessons.messages[place] for place in batch], towers["message"])
+    notes = model.embed([lessons.notes[note] for note in among], towers["note"])
+    odds = SHARPNESS * messages @ notes.T
+    neither = torch.zeros_like(odds)
+    for row, place in enumerate(batch):
+        for note in lessons.also[place]:
+            if note in place_of:
+                neither[row, place_of[note]] = -1e4
+    wanted = torch.tensor([place_of[lessons.noted[place]] for place in batch])
+    held = draw.sample(batch, HELD_TEXTS)
+    documents = model.embed([lessons.messages[place] for place in held], towers["note"])
+    away = 2 - (notes * lessons.note_vectors[among]).sum(1).mean()
+    away = away - (documents * lessons.message_vectors[held]).sum(1).mean()
+    return functional.cross_entropy(odds + neither, wanted) + HELD * away
+
+
+def main() -> None:
+    torch.manual_seed(0)
+    encoder = minilm.model()
+    model, lessons, draw = Model(encoder), lessons_of(encoder), random.Random(1)
+    towers = {name: model.added(seed) for seed, name in enumerate(minilm_taught.TOWERS)}
+    learning = [half for tower in towers.values() for both in tower.values() for half in both]
+    adam = torch.optim.Adam(learning)
+    steps, steady = EPOCHS * len(lessons.messages) // BATCH, batches(lessons)
+    started, lost = time.monotonic(), 0.0
+    for step in range(1, steps + 1):
+        for group in adam.param_groups:
+            group["lr"] = PACE * min(1, step / WARM, SLOW * (1 - step / (steps + 1)))
+        loss = loss_of(model, lessons, next(steady), towers, draw)
+        adam.zero_grad()
+        loss.backward()
+        adam.step()
+        lost += float(loss.detach())
+        if step % 25 == 0:
+            print(f"{step}/{steps} {lost / 25:.3f} {time.monotonic() - started:.0f} s", flush=True)
+            lost = 0.0
+    learnt = {
+        name: {
+            matrix: (down.detach().numpy(), up.detach().numpy()) for matrix, (down, up) in tower.items()
+        }
+        for name, tower in towers.items()
+    }
+    examples = example_notes("en")
+    messages = encoder.embed(examples.messages, learnt["message"])
+    notes = encoder.embed(examples.notes, learnt["note"])
+    texts, personal = encoder_examples(minilm.MiniLMEmbedder.name)
+    concern = encoder_lesson(encoder.embed(texts, learnt["message"]), personal)
+    with minilm_taught.FILE.open("wb") as file:
+        minilm_taught.write(file, learnt, concern, *calibration(messages @ notes.T))
+
+
+if __name__ == "__main__":
+    main()
