@@ -91,12 +91,12 @@ def test_minilm_comes_taught_which_note_matters_to_which_message(minilm_examples
         for embed in (encoder.embed_messages, encoder.embed_queries)
     )
     first, before = ((each.argmax(axis=1) == own).mean() for each in (taught, untaught))
-    assert first > before + 0.1
+    assert first > 1.3 * before
     adapter = side_lesson(Space(1, "minilm", encoder.dimension, 0.1, 0.8)).adapter  # type: ignore[union-attr]
     assert adapter.noise == pytest.approx(taught.mean(), abs=0.05)
     assert (
         np.quantile(taught[np.arange(len(own)), own], 0.5)
-        > adapter.noise + 3 * (adapter.match - adapter.noise) / 10
+        > adapter.noise + 2 * (adapter.match - adapter.noise) / 10
     )
 
 

@@ -35,8 +35,8 @@ class Weights:
 
 
 STATIC = Weights((0.5, 0.0, 2.85, 0.25, 1.8, 0.0, 0.0), (3.5, -2.75, -4.4, 0.0), -0.8)
-SIMILAR = Weights((0.85, 7.7, 0.0, 0.6, 4.5, 0.0, 0.0), (3.35, -4.15, -6.15, 0.0), -0.4)
-ENCODER = Weights((0.4, 2.9, 0.0, 0.0, 1.3, 0.6, 1.55), (1.75, -3.65, -4.0, -3.15), -1.3, -0.75)
+SIMILAR = Weights((0.85, 7.7, 0.0, 0.6, 4.6, 0.0, 0.0), (3.6, -4.2, -6.15, 0.0), -0.4)
+ENCODER = Weights((0.35, 3.2, 0.0, 0.0, 1.7, 0.45, 1.8), (2.25, -4.35, -4.5, -2.5), -1.3, -0.75)
 RIVALRY = 1.5
 """How much a better one weighs against a document, beside nothing at all."""
 STEEPNESS = 2.0
