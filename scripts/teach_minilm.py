@@ -25,7 +25,7 @@ RANK = 16
 EPOCHS, BATCH, PACE = 2, 256, 1e-3
 """Passes over all messages, messages a step, and the most that Adam moves a number in a step."""
 PEOPLE = 3
-"""So many people's 30 messages are in each batch."""
+"""Of each of them all 30 messages are in a batch."""
 WARM, SLOW = 30, 1.5
 """Steps until the full pace; it falls from 1 / SLOW of the way before the end."""
 SHARPNESS = 20.0
