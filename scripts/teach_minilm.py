@@ -31,7 +31,7 @@ WARM, SLOW = 30, 1.5
 SHARPNESS = 20.0
 """Log-odds of a cosine of 1."""
 HELD = 0.5
-"""What it costs that a document's vector is orthogonal to the encoder's own."""
+"""The cost of a document's vector that is orthogonal to the encoder's own."""
 DROPPED = 0.1
 HELD_TEXTS = 96
 """Messages a step that, as documents, are held to the encoder's own vectors, too."""
@@ -95,7 +95,7 @@ class Model:
             self._own[name] = self._own.pop(f"{name}.weight").T.contiguous()
 
     def added(self, seed: int) -> Learning:
-        """What is added at first: nothing."""
+        """The products added at first, which change nothing."""
         draw = torch.Generator().manual_seed(seed)
         found = {}
         for name in MATRICES:

@@ -82,7 +82,7 @@ def minilm_examples() -> Examples:
 
 @needs_weights
 def test_minilm_comes_taught_which_note_matters_to_which_message(minilm_examples: Examples) -> None:
-    """What it was taught with is here: that it has learnt it, not how well it knows others, is shown."""
+    """Asked are examples it was taught with: this shows that it has learnt, not how well it knows others."""
     encoder = embedder_for("minilm")
     messages, notes = minilm_examples.messages, minilm_examples.notes
     own = np.array(minilm_examples.noted)

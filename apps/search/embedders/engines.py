@@ -240,7 +240,7 @@ def encoder_knows(name: str, languages: Collection[str]) -> bool:
 
 
 def taught_mark(name: str) -> bytes:
-    """What tells the vectors of an encoder that came taught from those of another version of it; b"" of one that learns here."""
+    """The mark of a version of an encoder that comes taught, whose vectors no other has; b"" of one that learns here."""
     return taught().mark if name == MiniLMEmbedder.name else b""
 
 

@@ -1,4 +1,4 @@
-"""What `minilm` was taught on top: which notes matter to which messages, and which messages concern the user.
+"""The lessons of `minilm`, taught on top of all-MiniLM-L6-v2: which notes matter to which messages, and which messages concern the user.
 
 Its texts are compared with a message as two that are about the same; a note matters to more than that: an allergy to a
 restaurant, a timid dog to fireworks. So the encoder has two towers, one for messages and one for notes, each of which adds a product of
@@ -46,7 +46,7 @@ class Taught:
 
 @cache
 def taught() -> Taught:
-    """What stands in the file; some 3 MB."""
+    """The contents of the file; 5 MB."""
     packed = FILE.read_bytes()
     with np.load(io.BytesIO(packed)) as file:
         parts = dict(file.items())
@@ -74,7 +74,7 @@ def _tower(parts: Mapping[str, NDArray[Any]], prefix: str) -> Tower:
 def write(
     file: BinaryIO, towers: Mapping[str, Tower], concern: Vector, noise: float, match: float
 ) -> None:
-    """Write what `taught` reads: each rank of a matrix in whole steps, an eighth of the size of numbers."""
+    """Write a file that `taught` reads: each rank of a matrix in whole steps, an eighth of the size of numbers."""
     parts: dict[str, NDArray[Any]] = {
         "concern": concern.astype(np.float32),
         "scale": np.array([noise, match]),
