@@ -213,9 +213,12 @@ def main() -> None:
             print(f"{step}/{steps} {lost / 25:.3f} {time.monotonic() - started:.0f} s", flush=True)
             lost = 0.0
     learnt = {
-        name: {
-            matrix: (down.detach().numpy(), up.detach().numpy()) for matrix, (down, up) in tower.items()
-        }
+        name: minilm_taught.tower_of(
+            {
+                matrix: (down.detach().numpy(), up.detach().numpy())
+                for matrix, (down, up) in tower.items()
+            }
+        )
         for name, tower in towers.items()
     }
     examples = example_notes("en")

@@ -112,20 +112,21 @@ def test_what_is_taught_is_written_in_whole_steps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     random = np.random.default_rng(3)
-    towers = {
-        name: {"one": tuple(random.normal(size=size).astype(np.float32) for size in ((8, 2), (2, 6)))}
+    added = {
+        name: {"one": (random.normal(size=(8, 2)).astype("f4"), random.normal(size=(2, 6)).astype("f4"))}
         for name in minilm_taught.TOWERS
     }
+    towers = {name: minilm_taught.tower_of(each) for name, each in added.items()}
     file = tmp_path / "taught.npz"
     with file.open("wb") as opened:
-        minilm_taught.write(opened, towers, np.arange(9, dtype=np.float32), 0.1, 0.7)  # type: ignore[arg-type]
+        minilm_taught.write(opened, towers, np.arange(9, dtype="f4"), 0.1, 0.7)
     monkeypatch.setattr(minilm_taught, "FILE", file)
     read = minilm_taught.taught.__wrapped__()
     assert (read.noise, read.match, read.concern.tolist()) == (0.1, 0.7, list(range(9)))
     for tower, name in ((read.messages, "message"), (read.notes, "note")):
-        down, up = towers[name]["one"]
-        product = tower["one"][0] @ tower["one"][1]
-        assert np.abs(product - down @ up).max() < 0.03 * np.abs(down @ up).max()
+        down, scale, up = tower["one"]
+        product = added[name]["one"][0] @ added[name]["one"][1]
+        assert np.abs((down * scale) @ up.astype("f4") - product).max() < 0.03 * np.abs(product).max()
     assert len(read.mark) == 4
 
 

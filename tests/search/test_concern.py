@@ -50,7 +50,10 @@ def test_a_question_of_ones_own_sounds_more_personal_than_one_of_anybodys(
 def test_what_was_learnt_is_kept_and_learnt_anew_where_it_is_damaged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    learn = whole_lesson.__wrapped__
+    def learn() -> tuple[bytes, bytes, float]:
+        lesson = whole_lesson.__wrapped__()
+        return lesson.grams.tobytes(), lesson.weights.tobytes(), lesson.offset
+
     monkeypatch.setattr("sys.prefix", str(tmp_path))
     learnt = learn()
     (kept,) = tmp_path.iterdir()

@@ -206,8 +206,8 @@ def _dense(states: Floats, given: Weights, name: str, tower: Tower) -> Floats:
     result: Floats = states @ given[f"{name}.weight"]
     result += given[f"{name}.bias"]
     if name in tower:
-        down, up = tower[name]
-        result += (states @ down) @ up
+        down, scale, up = tower[name]
+        result += (states @ down.astype(np.float32) * scale) @ up.astype(np.float32)
     return result
 
 

@@ -24,9 +24,9 @@ TOWERS = ("message", "note")
 STEPS = 127
 """A number is one of so many steps to either side of zero."""
 
-Floats = NDArray[np.float32]
-Tower = Mapping[str, tuple[Floats, Floats]]
-"""Of each of the encoder's matrices, by name, the two whose product is added to it, (in, rank) and (rank, out)."""
+Tower = Mapping[str, tuple[NDArray[np.int8], NDArray[np.float32], NDArray[np.int8]]]
+"""Of each of the encoder's matrices, by name, the two whose product is added to it, (in, rank) and (rank, out), and between them
+how much each rank counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,43 +46,53 @@ class Taught:
 
 @cache
 def taught() -> Taught:
-    """The contents of the file; 5 MB."""
+    """The contents of the file; 1 MB."""
     packed = FILE.read_bytes()
     with np.load(io.BytesIO(packed)) as file:
         parts = dict(file.items())
-    messages, notes = (_tower(parts, f"{name}.") for name in TOWERS)
+    messages, notes = (
+        {
+            name: (
+                parts[f"{tower}.{name}.down"],
+                parts[f"{tower}.{name}.scale"],
+                parts[f"{tower}.{name}.up"],
+            )
+            for name in parts["matrices"].tolist()
+        }
+        for tower in TOWERS
+    )
     noise, match = parts["scale"].tolist()
     mark = zlib.crc32(packed).to_bytes(4, "little")
     return Taught(messages, notes, parts["concern"], noise, match, mark)
 
 
-def _tower(parts: Mapping[str, NDArray[Any]], prefix: str) -> Tower:
-    names = [
-        key[len(prefix) : -len(".scale")]
-        for key in parts
-        if key.startswith(prefix) and key.endswith(".scale")
-    ]
-    return {
-        name: (
-            parts[f"{prefix}{name}.down"] * parts[f"{prefix}{name}.scale"],
-            parts[f"{prefix}{name}.up"].astype(np.float32),
+def tower_of(added: Mapping[str, tuple[NDArray[np.float32], NDArray[np.float32]]]) -> Tower:
+    """A tower of the two matrices that are added to each: every rank in whole steps, a quarter of the size of numbers."""
+    tower = {}
+    for name, (down, up) in added.items():
+        most = np.abs(down).max(axis=0) + 1e-12, np.abs(up).max(axis=1) + 1e-12
+        tower[name] = (
+            np.round(down / most[0] * STEPS).astype(np.int8),
+            (most[0] * most[1] / STEPS**2).astype(np.float32),
+            np.round(up / most[1][:, None] * STEPS).astype(np.int8),
         )
-        for name in names
-    }
+    return tower
 
 
 def write(
     file: BinaryIO, towers: Mapping[str, Tower], concern: Vector, noise: float, match: float
 ) -> None:
-    """Write a file that `taught` reads: each rank of a matrix in whole steps, an eighth of the size of numbers."""
+    """Write a file that `taught` reads."""
     parts: dict[str, NDArray[Any]] = {
         "concern": concern.astype(np.float32),
         "scale": np.array([noise, match]),
+        "matrices": np.array(list(towers[TOWERS[0]])),
     }
-    for name, tower in towers.items():
-        for matrix, (down, up) in tower.items():
-            most = np.abs(down).max(axis=0) + 1e-12, np.abs(up).max(axis=1) + 1e-12
-            parts[f"{name}.{matrix}.down"] = np.round(down / most[0] * STEPS).astype(np.int8)
-            parts[f"{name}.{matrix}.up"] = np.round(up / most[1][:, None] * STEPS).astype(np.int8)
-            parts[f"{name}.{matrix}.scale"] = (most[0] * most[1] / STEPS**2).astype(np.float32)
+    for tower, matrices in towers.items():
+        for name, (down, scale, up) in matrices.items():
+            parts |= {
+                f"{tower}.{name}.down": down,
+                f"{tower}.{name}.scale": scale,
+                f"{tower}.{name}.up": up,
+            }
     np.savez_compressed(file, allow_pickle=False, **parts)
