@@ -77,10 +77,9 @@ def known_weights(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> lis
 
 
 def warm_up() -> None:
-    """Load the analyser, the lesson of concern, the bundled vectors and words, and have the encoder load its model."""
+    """Load the analyser, the lesson of concern and the bundled vectors, and have the encoder load its model, or else the bundled words."""
     document_terms("The quick brown fox", "en")
     whole_lesson()
-    word_table("en")
     embedder = static_embedder()
     if embedder is not None:
         embedder.embed_query("The quick brown fox")
@@ -89,3 +88,5 @@ def warm_up() -> None:
         with suppress(EmbedderDown):
             encoder = embedder_for(name)
             answered_within(ANSWER_SECONDS, name, lambda: encoder.embed_queries([PROBE]))
+    else:
+        word_table("en")

@@ -154,13 +154,15 @@ def observe(user_id: UUID, talk: Sequence[str], scope: Scope) -> Observed | None
         _add_words(evidence, rows, question, within)
         phrases = _add_occasions(evidence, documents, occasions, question)
         encoded = side is not None and rows.side is not None
-        weights = ENCODER if encoded else SIMILAR if question.table is not None else STATIC
+        table = None if encoded else question.word_table()
+        weights = ENCODER if encoded else STATIC if table is None else SIMILAR
         total = evidence @ np.asarray(weights.evidence, dtype=np.float32)
         best = best_places(total, documents, RIVALS)
         found, passages = documents[best].tolist(), rows.ids[within[best]]
     evidence = evidence[best]
-    if weights is SIMILAR:
-        _add_similar(evidence, user_id, passages, [phrases.get(one, []) for one in found], question)
+    if table is not None:
+        own = [phrases.get(one, []) for one in found]
+        _add_similar(evidence, user_id, passages, own, question.query, table)
     excluded = {uuid_hash(one.bytes) for one in scope.exclude_ids}
     return Observed(
         evidence,
@@ -177,7 +179,7 @@ class _Question:
     """A message as it is looked for: the whole and its clauses in both spaces, a row each; None where a space cannot tell.
 
     `adapter` turns rows of `side` towards the notes that matter: an encoder is not asked before it has been taught. `against` is what
-    speaks for nothing at all, (AGAINST,); `table` has the message's words, where there is one.
+    speaks for nothing at all, (AGAINST,).
     """
 
     head: Head
@@ -187,7 +189,11 @@ class _Question:
     side: Matrix | None
     adapter: Adapter | None
     against: Floats
-    table: WordTable | None
+
+    def word_table(self) -> WordTable | None:
+        """The table that has the message's words, where there is one; beside an encoder no process needs its 6 MB."""
+        tables = [word_table(language) for language in self.languages]
+        return next((one for one in tables if one is not None and one.knows(self.query.content)), None)
 
 
 def _question(head: Head, talk: Sequence[str]) -> _Question | None:
@@ -216,10 +222,8 @@ def _question(head: Head, talk: Sequence[str]) -> _Question | None:
         if vectors is not None:
             side, adapter = vectors[:-1], lesson.adapter
             against[-1] = encoder_concern(lesson.concern, vectors[-1])
-    tables = [word_table(language) for language in languages]
-    table = next((one for one in tables if one is not None and one.knows(query.content)), None)
     sounding = np.array(against, dtype=np.float32)
-    return _Question(head, languages, query, base, side, adapter, sounding, table)
+    return _Question(head, languages, query, base, side, adapter, sounding)
 
 
 def _add_likeness(evidence: Floats, rows: UserRows, question: _Question, among: Mask) -> None:
@@ -293,14 +297,13 @@ def _add_similar(
     user_id: UUID,
     passages: Rows,
     phrases: Sequence[Sequence[str]],
-    question: _Question,
+    query: ContextualQuery,
+    table: WordTable,
 ) -> None:
     """Fill in the share of what the message tells that the best documents, and the best of their occasions, say in similar words.
 
     Of these few alone: their texts are read for it, labels included.
     """
-    if question.table is None:
-        return
     known = backend.rows_fetch(user_id, passages.tolist())
     texts = []
     for passage in passages.tolist():
@@ -308,7 +311,7 @@ def _add_similar(
         labels = json.loads(row.labels) if row is not None and row.labels else []
         texts.append(" ".join([row.text, *(words for _, words, _ in labels)]) if row is not None else "")
     every = list(dict.fromkeys(chain(texts, *phrases)))
-    shares = question.table.shares(question.query.content, every)
+    shares = table.shares(query.content, every)
     share_of = dict(zip(every, shares.tolist(), strict=True))
     evidence[:, WORDS] = np.maximum(evidence[:, WORDS], [share_of[text] for text in texts])
     evidence[:, OCCASION_WORDS] = [
