@@ -7,6 +7,7 @@ the encoder made of them, for questions, which it embeds as it came, to find the
 """
 
 import random
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from torch.nn import functional
 
 from apps.search.embedders import minilm, minilm_taught
 from apps.search.embedders.minilm import DIMENSION, EPSILON, HEAD, HEADS, LAYERS, WORDS
+from apps.search.embedders.minilm_taught import Tower
+from apps.search.kept import keep
 from apps.search.proactive.adapter import calibration, example_notes, example_people
 from apps.search.proactive.concern import encoder_examples, encoder_lesson
 
@@ -192,9 +195,8 @@ def loss_of(
     return functional.cross_entropy(odds + neither, wanted) + HELD * away
 
 
-def main() -> None:
+def towers_learnt(encoder: minilm.MiniLM) -> dict[str, Tower]:
     torch.manual_seed(0)
-    encoder = minilm.model()
     model, lessons, draw = Model(encoder), lessons_of(encoder), random.Random(1)
     towers = {name: model.added(seed) for seed, name in enumerate(minilm_taught.TOWERS)}
     learning = [half for tower in towers.values() for both in tower.values() for half in both]
@@ -212,7 +214,7 @@ def main() -> None:
         if step % 25 == 0:
             print(f"{step}/{steps} {lost / 25:.3f} {time.monotonic() - started:.0f} s", flush=True)
             lost = 0.0
-    learnt = {
+    return {
         name: minilm_taught.tower_of(
             {
                 matrix: (down.detach().numpy(), up.detach().numpy())
@@ -221,13 +223,23 @@ def main() -> None:
         )
         for name, tower in towers.items()
     }
+
+
+def main() -> None:
+    """`--concern` leaves the towers as they are."""
+    encoder = minilm.model()
+    if "--concern" in sys.argv:
+        before = minilm_taught.taught()
+        towers = dict(zip(minilm_taught.TOWERS, (before.messages, before.notes), strict=True))
+    else:
+        towers = towers_learnt(encoder)
     examples = example_notes("en")
-    messages = encoder.embed(examples.messages, learnt["message"])
-    notes = encoder.embed(examples.notes, learnt["note"])
+    messages = encoder.embed(examples.messages, towers["message"])
+    notes = encoder.embed(examples.notes, towers["note"])
     texts, personal = encoder_examples(minilm.MiniLMEmbedder.name)
-    concern = encoder_lesson(encoder.embed(texts, learnt["message"]), personal)
-    with minilm_taught.FILE.open("wb") as file:
-        minilm_taught.write(file, learnt, concern, *calibration(messages @ notes.T))
+    concern = encoder_lesson(encoder.embed(texts, towers["message"]), personal)
+    scale = calibration(messages @ notes.T)
+    keep(minilm_taught.FILE, lambda file: minilm_taught.write(file, towers, concern, *scale))
 
 
 if __name__ == "__main__":

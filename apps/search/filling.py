@@ -235,7 +235,7 @@ def _check_still(space: EmbeddingSpace) -> None:
 def _learn(embedder: Embedder, space: EmbeddingSpace) -> None:
     """Have the space learn by example what concerns the user and which notes matter to what; once. Until then recall
     does without it."""
-    if has_learnt(space):
+    if taught_mark(space.name) or has_learnt(space):
         return
 
     def embed(by: Callable[[Sequence[str]], Matrix], texts: Sequence[str]) -> Matrix:

@@ -33,7 +33,7 @@ class EmbeddingSpace(models.Model):
     match = models.FloatField(help_text="Cosine of texts that say the same: calibrated similarity 1.")
     concern = models.BinaryField(
         null=True,
-        help_text="What its vectors tell of messages that concern the user, once that is learnt.",
+        help_text="What it was taught by example; of an encoder that comes taught, by which version the vectors are.",
     )
     created_at = models.DateTimeField(auto_now_add=True)
 

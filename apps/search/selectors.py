@@ -173,7 +173,7 @@ def near_occasions(
     found = nearest(
         user_id,
         base=_base_vectors(texts),
-        side=side_vectors(known.side, texts, Use.MESSAGE) if asks else None,
+        side=side_vectors(known.side, texts, Use.QUERY) if asks else None,
         scope=scope or EVERYTHING,
     )
     spaces = [

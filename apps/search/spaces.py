@@ -17,7 +17,8 @@ from django.conf import settings
 from apps.search.backends import Space
 from apps.search.embedders.base import Embedder, EmbedderDown, Matrix, Vector
 from apps.search.embedders.deadline import ANSWER_SECONDS, answered_within, is_late
-from apps.search.embedders.engines import embedder_for, encoder_knows, taught_mark
+from apps.search.embedders.engines import embedder_for, encoder_knows
+from apps.search.embedders.minilm import MiniLMEmbedder
 from apps.search.embedders.static import DIMENSION, StaticEmbedder
 from apps.search.models import EmbeddingSpace
 from apps.search.text.analysis import detect_language
@@ -78,7 +79,7 @@ def side_vectors(space: Space | None, texts: Sequence[str], use: Use) -> Matrix 
     """
     if space is None or not texts:
         return None
-    if use is Use.MESSAGE and not taught_mark(space.name):
+    if use is Use.MESSAGE and space.name != MiniLMEmbedder.name:
         use = Use.QUERY  # which may have been asked before
     keys = {text: (space.id, use, blake2b(text.encode(), digest_size=16).digest()) for text in texts}
     with _lock:

@@ -10,15 +10,18 @@ from apps.accounts.models import User
 from apps.search import spaces
 from apps.search.backends import Space
 from apps.search.documents import Scope
-from apps.search.embedders import minilm_taught
+from apps.search.embedders import engines, minilm_taught
 from apps.search.embedders.base import unit_rows
 from apps.search.embedders.engines import embedder_for
 from apps.search.embedders.minilm import model
 from apps.search.filling import encoder_learn, vectors_fill
+from apps.search.health import check_embedder
 from apps.search.models import EmbeddingSpace, Passage
+from apps.search.proactive import encoder_lesson
 from apps.search.proactive.adapter import Examples, adapter_of, example_notes
 from apps.search.proactive.encoder_lesson import EncoderLesson, side_lesson
 from apps.search.proactive.recall import recall
+from apps.search.selectors import search
 from apps.search.spaces import Role
 from benchmarks._people import ASKED, TUNED, people
 from tests.search.conftest import save
@@ -92,7 +95,7 @@ def test_minilm_comes_taught_which_note_matters_to_which_message(minilm_examples
     )
     first, before = ((each.argmax(axis=1) == own).mean() for each in (taught, untaught))
     assert first > 1.3 * before
-    adapter = side_lesson(Space(1, "minilm", encoder.dimension, 0.1, 0.8)).adapter  # type: ignore[union-attr]
+    adapter = minilm_taught.taught()
     assert adapter.noise == pytest.approx(taught.mean(), abs=0.05)
     assert (
         np.quantile(taught[np.arange(len(own)), own], 0.5)
@@ -101,7 +104,7 @@ def test_minilm_comes_taught_which_note_matters_to_which_message(minilm_examples
 
 
 @needs_weights
-def test_documents_are_found_by_questions_as_the_encoder_came(minilm_examples: Examples) -> None:
+def test_documents_stay_near_to_what_the_encoder_made_of_them(minilm_examples: Examples) -> None:
     encoder = embedder_for("minilm")
     texts = minilm_examples.notes
     own = model().embed(texts)
@@ -171,7 +174,9 @@ def test_vectors_of_an_encoder_that_has_been_taught_otherwise_since_are_made_ane
     for older in (b"then", np.zeros(385, dtype="<f4").tobytes(), None):  # as versions before kept it
         EmbeddingSpace.objects.update(concern=older)
         Passage.objects.update(side_vector=np.ones(384, dtype="<f2").tobytes())
-        assert recall(alice.pk, ["order paella for two"], top_k=5, scope=Scope()) is not None
+        row = EmbeddingSpace.objects.get(role=Role.SIDE)
+        encoder_lesson._lessons.clear()
+        assert side_lesson(Space(row.pk, row.name, row.dimension, row.noise, row.match)) is None
         encoder_learn()
         assert bytes(EmbeddingSpace.objects.get(role=Role.SIDE).concern or b"") == (older or b"")
         vectors_fill()
@@ -180,3 +185,24 @@ def test_vectors_of_an_encoder_that_has_been_taught_otherwise_since_are_made_ane
         space = EmbeddingSpace.objects.get(role=Role.SIDE)
     vectors_fill()
     assert EmbeddingSpace.objects.get(role=Role.SIDE).pk == space.pk
+
+
+@needs_weights
+def test_a_damaged_file_of_what_was_taught_leaves_search_as_without_the_encoder(
+    alice: User, settings: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    settings.IZZY_EMBEDDER = "minilm"
+    save(alice, "Prawns and crab make her throat swell.", "The car is in the garage.")
+    vectors_fill()
+    (tmp_path / "taught.npz").write_bytes(minilm_taught.FILE.read_bytes()[:-2000])
+    monkeypatch.setattr(minilm_taught, "FILE", tmp_path / "taught.npz")
+    minilm_taught.taught.cache_clear()
+    engines._make.cache_clear()
+    encoder_lesson._lessons.clear()
+    try:
+        assert not check_embedder().ok
+        (best, *_) = recall(alice.pk, ["may she have prawns?"], top_k=5, scope=Scope())
+        assert best.text.startswith("Prawns")
+        assert search(alice.pk, "prawns")
+    finally:
+        engines._make.cache_clear()

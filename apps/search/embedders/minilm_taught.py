@@ -6,7 +6,7 @@ two small matrices to each of its own (LoRA, arXiv:2106.09685). They, `concern` 
 `scripts/teach_minilm.py` makes of the examples of `apps/search/proactive/`.
 """
 
-import io
+import zipfile
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from apps.search.embedders.base import Vector
+from apps.search.embedders.base import EmbedderDown, Vector
 
 FILE = Path(__file__).parent / "minilm_taught.npz"
 TOWERS = ("message", "note")
@@ -33,7 +33,7 @@ how much each rank counts."""
 class Taught:
     """`concern` is weights and offset for vectors of messages, (385,); `noise` and `match` calibrate cosines of messages with notes.
 
-    `mark` tells the vectors of these towers from those of others.
+    `mark` tells the notes' vectors from those of another tower.
     """
 
     messages: Tower
@@ -46,10 +46,12 @@ class Taught:
 
 @cache
 def taught() -> Taught:
-    """The contents of the file; 1 MB."""
-    packed = FILE.read_bytes()
-    with np.load(io.BytesIO(packed)) as file:
-        parts = dict(file.items())
+    """The contents of the file; 1 MB. Raises EmbedderDown."""
+    try:
+        with np.load(FILE) as file:
+            parts = dict(file.items())
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise EmbedderDown(f"{FILE.name}, of the embedder minilm, cannot be read: {error}") from error
     messages, notes = (
         {
             name: (
@@ -62,8 +64,8 @@ def taught() -> Taught:
         for tower in TOWERS
     )
     noise, match = parts["scale"].tolist()
-    mark = zlib.crc32(packed).to_bytes(4, "little")
-    return Taught(messages, notes, parts["concern"], noise, match, mark)
+    mark = zlib.crc32(b"".join(part.tobytes() for three in notes.values() for part in three))
+    return Taught(messages, notes, parts["concern"], noise, match, mark.to_bytes(4, "little"))
 
 
 def tower_of(added: Mapping[str, tuple[NDArray[np.float32], NDArray[np.float32]]]) -> Tower:

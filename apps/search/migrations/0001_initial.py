@@ -59,7 +59,7 @@ class Migration(migrations.Migration):
                 ('document_prefix', models.CharField(blank=True, max_length=200)),
                 ('noise', models.FloatField(help_text='Cosine of unrelated texts: calibrated similarity 0.')),
                 ('match', models.FloatField(help_text='Cosine of texts that say the same: calibrated similarity 1.')),
-                ('concern', models.BinaryField(help_text='What its vectors tell of messages that concern the user, once that is learnt.', null=True)),
+                ('concern', models.BinaryField(help_text='What it was taught by example; of an encoder that comes taught, by which version the vectors are.', null=True)),
                 ('created_at', models.DateTimeField(auto_now_add=True)),
             ],
             options={

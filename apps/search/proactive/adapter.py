@@ -1,8 +1,8 @@
 """A linear adapter turns an encoder's vector of a message towards those of the notes that matter to it.
 
 An encoder says which texts are about the same. A note matters to more than that: an allergy to a restaurant, a timid dog to
-fireworks. Some thousand notes of invented people with the messages that each of them matters to (`matters/*.json`, a file a language,
-written for this) teach which way it is from one to the other: a matrix by which, of some notes, each message's own is the most likely
+fireworks. Some thousand notes of invented people with the messages that each of them matters to (`matters/*.json` and
+`matters/people/*.json`, a file a language, written for this) teach which way it is from one to the other: a matrix by which, of some notes, each message's own is the most likely
 (softmax of cosines, as in InfoNCE), starting from none at all and held back to it.
 """
 

@@ -14,7 +14,7 @@ from typing import Self
 import numpy as np
 
 from apps.search.backends import Space
-from apps.search.embedders.base import Matrix, Vector
+from apps.search.embedders.base import EmbedderDown, Matrix, Vector
 from apps.search.embedders.engines import encoder_knows, taught_mark
 from apps.search.embedders.minilm_taught import taught
 from apps.search.models import EmbeddingSpace
@@ -22,7 +22,7 @@ from apps.search.proactive import adapter, concern
 from apps.search.proactive.adapter import Adapter, adapter_of, example_notes
 from apps.search.proactive.concern import encoder_examples, encoder_lesson, examples_sum
 
-MOST_NOTES = 5000
+MOST_NOTES = 6000
 """Notes that an encoder learns from at most: each costs it as much as five of the user's."""
 
 Embed = Callable[[Sequence[str]], Matrix]
@@ -77,19 +77,28 @@ def learn(name: str, *, queries: Embed, documents: Embed) -> EncoderLesson:
 
 def has_learnt(space: EmbeddingSpace) -> bool:
     """Whether what its vectors have to be taught is there, and not of a version before."""
-    packed, mark = bytes(space.concern or b""), taught_mark(space.name)
-    return packed == mark if mark else EncoderLesson.unpacked(packed, space.dimension) is not None
+    return _lesson_of(space.name, bytes(space.concern or b""), space.dimension) is not None
+
+
+def _lesson_of(name: str, packed: bytes, dimension: int) -> EncoderLesson | None:
+    """The lesson of a space of which `packed` is kept; None of a version before, or where the encoder's cannot be read."""
+    try:
+        mark = taught_mark(name)
+    except EmbedderDown:
+        return None
+    if not mark:
+        return EncoderLesson.unpacked(packed, dimension)
+    came = taught()
+    turn = Adapter(None, came.noise, came.match)
+    return EncoderLesson(came.concern, turn) if packed == mark else None
 
 
 def side_lesson(space: Space) -> EncoderLesson | None:
     """The lesson of the encoder's vectors; None before they were taught it."""
-    if taught_mark(space.name):
-        came = taught()
-        return EncoderLesson(came.concern, Adapter(None, came.noise, came.match))
     key = space.id, space.dimension
     if key not in _lessons:
         packed = EmbeddingSpace.objects.filter(pk=space.id).values_list("concern", flat=True).first()
-        lesson = EncoderLesson.unpacked(bytes(packed or b""), space.dimension)
+        lesson = _lesson_of(space.name, bytes(packed or b""), space.dimension)
         if lesson is None:
             return None
         _lessons[key] = lesson

@@ -139,6 +139,8 @@ def observe(user_id: UUID, talk: Sequence[str], scope: Scope) -> Observed | None
         return None
     everything = replace(scope, exclude_ids=())
     base, side = question.base, question.side
+    # Not while the index is locked: it is read when it is first needed.
+    table = question.word_table() if side is None else None
     occasions = nearest(user_id, base=base, side=side, top_k=NEAREST, scope=everything, head=head)
     with index_open(user_id, head=head) as opened:
         if opened is None:
@@ -154,7 +156,7 @@ def observe(user_id: UUID, talk: Sequence[str], scope: Scope) -> Observed | None
         _add_words(evidence, rows, question, within)
         phrases = _add_occasions(evidence, documents, occasions, question)
         encoded = side is not None and rows.side is not None
-        table = None if encoded else question.word_table()
+        table = None if encoded else table or question.word_table()
         weights = ENCODER if encoded else STATIC if table is None else SIMILAR
         total = evidence @ np.asarray(weights.evidence, dtype=np.float32)
         best = best_places(total, documents, RIVALS)
