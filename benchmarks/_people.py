@@ -4,7 +4,8 @@ The people stand in `people/`, in sets. Six serve for tuning, where the person t
 apart, without sight of the program or of each other, of which the third was asked once, as `unseen`, before it did; the fourth, whose
 writer knew the program and the other sets; the fifth and the sixth, whose writers were told what such a set is and had seen nothing
 else, and which were asked after each of two fits before they served. Nothing is fitted to the seventh, by two more such writers, which was
-asked after two fits, nor to the eighth, by two others: it is asked after the last alone. The occasions beside all but the fourth are what a model gave, one note at a time, to a prompt that asks what
+asked after two fits, nor to the eighth, by two others: it was asked after the last,
+and once more after idle messages of the kinds that it had shown to disturb had been added to those that teach. The occasions beside all but the fourth are what a model gave, one note at a time, to a prompt that asks what
 `apps/memory/prompts/occasions.md` asks; it saw no message. Those of the fourth were written note by note, before its messages.
 """
 

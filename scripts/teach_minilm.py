@@ -1,6 +1,6 @@
 """Makes `apps/search/embedders/minilm_taught.npz` of the English examples of `apps/search/proactive/`: `python scripts/teach_minilm.py`.
 
-Needs PyTorch beside Izzy's packages (`uv pip install torch`); two cores take about a quarter of an hour. Both towers begin as the
+Needs PyTorch beside Izzy's packages (`uv pip install torch`); two cores take about ten minutes. Both towers begin as the
 encoder is, and learn together that of the notes in a batch each message's own is the most likely (softmax of cosines, as in InfoNCE).
 Batches mix messages of anybody's with those of whole people, whose other notes do not matter. Documents are held to what
 the encoder made of them, for questions, which it embeds as it came, to find them.
@@ -67,6 +67,7 @@ class Lessons:
 
 
 def lessons_of(encoder: minilm.MiniLM) -> Lessons:
+    """All English examples, those of whole people last."""
     examples, people = example_notes("en"), example_people("en")
     place = len(examples.notes) - sum(len(person["notes"]) for person in people)
     single = sum(noted < place for noted in examples.noted)
@@ -78,7 +79,7 @@ def lessons_of(encoder: minilm.MiniLM) -> Lessons:
         for said in person["messages"]:
             messages.append(said["text"])
             noted.append(place + said["note"])
-            also.append([place + other for other in said.get("also", [])])
+            also.append([place + other for other in said["also"]])
         place += len(person["notes"])
     notes, texts = (
         [tokens[:MOST_TOKENS] for tokens in encoder.tokens(each)] for each in (examples.notes, messages)
@@ -177,6 +178,7 @@ def batches(lessons: Lessons) -> Iterator[list[int]]:
 def loss_of(
     model: Model, lessons: Lessons, batch: list[int], towers: Mapping[str, Learning], draw: random.Random
 ) -> Tensor:
+    """How unlikely each message's own note is among those of the batch, and how far documents are from the encoder's own vectors."""
     among = sorted({lessons.noted[place] for place in batch})
     place_of = {note: place for place, note in enumerate(among)}
     messages = model.embed([lessons.messages[place] for place in batch], towers["message"])
@@ -196,6 +198,7 @@ def loss_of(
 
 
 def towers_learnt(encoder: minilm.MiniLM) -> dict[str, Tower]:
+    """Both towers, by name; the same on a machine each time."""
     torch.manual_seed(0)
     model, lessons, draw = Model(encoder), lessons_of(encoder), random.Random(1)
     towers = {name: model.added(seed) for seed, name in enumerate(minilm_taught.TOWERS)}

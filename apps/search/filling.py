@@ -94,10 +94,10 @@ def _is_older(space: EmbeddingSpace) -> bool:
 
 def _lesson_due() -> bool:
     name = encoder_name()
-    if not name or is_resting(name):
+    if not name or taught_mark(name) or is_resting(name):
         return False
     space = EmbeddingSpace.objects.filter(role=Role.SIDE, name=name).first()
-    return space is not None and not has_learnt(space) and not _is_older(space)
+    return space is not None and not has_learnt(space)
 
 
 @contextmanager

@@ -44,6 +44,13 @@ def ollama(settings: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
         yield peer
 
 
+@pytest.fixture
+def minilm(settings: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The encoder that comes along, waited for however busy the machine is."""
+    monkeypatch.setattr(spaces, "ANSWER_SECONDS", PATIENCE)
+    settings.IZZY_EMBEDDER = "minilm"  # type: ignore[attr-defined]
+
+
 def note(text: str, **fields: object) -> Document:
     """A note as a document; `fields` replace what it has by default."""
     values: dict[str, object] = {"source": Source.MEMORY, "source_id": uuid7(), "happened_at": DAY}

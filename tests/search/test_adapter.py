@@ -1,13 +1,11 @@
 """An encoder's vectors are taught which notes matter to which messages."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from apps.accounts.models import User
-from apps.search import spaces
 from apps.search.backends import Space
 from apps.search.documents import Scope
 from apps.search.embedders import engines, minilm_taught
@@ -26,7 +24,6 @@ from apps.search.spaces import Role
 from benchmarks._people import ASKED, TUNED, people
 from tests.search.conftest import save
 from tests.search.test_encoder import needs_weights
-from tests.waiting import PATIENCE
 
 
 def test_an_adapter_learns_the_way_from_messages_to_their_notes() -> None:
@@ -134,11 +131,10 @@ def test_what_is_taught_is_written_in_whole_steps(
 
 
 @needs_weights
+@pytest.mark.usefixtures("minilm")
 def test_a_note_comes_up_where_it_matters_to_a_message_that_says_nothing_like_it(
-    alice: User, settings: Any, monkeypatch: pytest.MonkeyPatch
+    alice: User,
 ) -> None:
-    monkeypatch.setattr(spaces, "ANSWER_SECONDS", PATIENCE)
-    settings.IZZY_EMBEDDER = "minilm"
     save(
         alice,
         "Prawns and crab make her throat swell.",
@@ -160,11 +156,10 @@ def test_a_note_comes_up_where_it_matters_to_a_message_that_says_nothing_like_it
 
 
 @needs_weights
+@pytest.mark.usefixtures("minilm")
 def test_vectors_of_an_encoder_that_has_been_taught_otherwise_since_are_made_anew(
-    alice: User, settings: Any, monkeypatch: pytest.MonkeyPatch
+    alice: User,
 ) -> None:
-    monkeypatch.setattr(spaces, "ANSWER_SECONDS", PATIENCE)
-    settings.IZZY_EMBEDDER = "minilm"
     save(alice, "Prawns and crab make her throat swell.", "The car is in the garage.")
     vectors_fill()
     space = EmbeddingSpace.objects.get(role=Role.SIDE)
@@ -188,10 +183,10 @@ def test_vectors_of_an_encoder_that_has_been_taught_otherwise_since_are_made_ane
 
 
 @needs_weights
+@pytest.mark.usefixtures("minilm")
 def test_a_damaged_file_of_what_was_taught_leaves_search_as_without_the_encoder(
-    alice: User, settings: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    alice: User, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    settings.IZZY_EMBEDDER = "minilm"
     save(alice, "Prawns and crab make her throat swell.", "The car is in the garage.")
     vectors_fill()
     (tmp_path / "taught.npz").write_bytes(minilm_taught.FILE.read_bytes()[:-2000])

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from apps.accounts.models import User
-from apps.search import spaces
 from apps.search.documents import Scope
 from apps.search.embedders import minilm
 from apps.search.embedders.base import EmbedderDown, EmbedderMissing, Matrix
@@ -23,7 +22,6 @@ from benchmarks._ollama import Refused, embedded, serving
 from benchmarks.encoder import MATCH_SHARE, NOISE_SHARE, cosines
 from tests.benchmarking import benchmark
 from tests.peers.ollama_server import OllamaPeer
-from tests.waiting import PATIENCE
 
 from .conftest import save
 
@@ -135,11 +133,10 @@ def test_processes_share_its_weights_where_they_can_be_kept(
 
 
 @needs_weights
+@pytest.mark.usefixtures("minilm")
 def test_it_searches_beside_the_bundled_vectors_without_a_server(
-    alice: User, settings: Any, monkeypatch: pytest.MonkeyPatch
+    alice: User,
 ) -> None:
-    monkeypatch.setattr(spaces, "ANSWER_SECONDS", PATIENCE)
-    settings.IZZY_EMBEDDER = "minilm"
     save(alice, "Peanuts make Ada ill.", "The car is in the garage.", "Ada plays the cello.")
     assert side_fill("minilm") == 3
     best = search(alice.pk, "Which foods must be left out for her?")[0]

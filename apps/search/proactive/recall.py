@@ -139,7 +139,7 @@ def observe(user_id: UUID, talk: Sequence[str], scope: Scope) -> Observed | None
         return None
     everything = replace(scope, exclude_ids=())
     base, side = question.base, question.side
-    # Not while the index is locked: it is read when it is first needed.
+    # Here, not while the index is locked: it is read when it is first needed.
     table = question.word_table() if side is None else None
     occasions = nearest(user_id, base=base, side=side, top_k=NEAREST, scope=everything, head=head)
     with index_open(user_id, head=head) as opened:
@@ -156,7 +156,6 @@ def observe(user_id: UUID, talk: Sequence[str], scope: Scope) -> Observed | None
         _add_words(evidence, rows, question, within)
         phrases = _add_occasions(evidence, documents, occasions, question)
         encoded = side is not None and rows.side is not None
-        table = None if encoded else table or question.word_table()
         weights = ENCODER if encoded else STATIC if table is None else SIMILAR
         total = evidence @ np.asarray(weights.evidence, dtype=np.float32)
         best = best_places(total, documents, RIVALS)
@@ -204,7 +203,7 @@ def _question(head: Head, talk: Sequence[str]) -> _Question | None:
     with index_open(head.user_id, head=head) as opened:
         if opened is None or not opened[1].living:
             return None
-        languages = opened[1].languages_of(talk[-1])
+        languages, embedded = opened[1].languages_of(talk[-1]), opened[1].side is not None
     query = contextual_query(talk, languages)
     if not query.words:
         return None
@@ -217,7 +216,7 @@ def _question(head: Head, talk: Sequence[str]) -> _Question | None:
         )
     sounds = query.concern
     against = [1.0, query.lean, sounds, sounds]
-    lesson = side_lesson(head.side) if head.side is not None else None
+    lesson = side_lesson(head.side) if head.side is not None and embedded else None
     if head.side is not None and lesson is not None and can_ask(head.side, query.newest, languages):
         # The newest message last: where it leans on the talk it is not among them by itself.
         vectors = side_vectors(head.side, [*(text for text, _ in queries), query.newest], Use.MESSAGE)
