@@ -1,11 +1,10 @@
 """Invented people, what an assistant knows of them, what they say to it, and what should come to mind then.
 
-The people stand in `people/`, in sets. Six serve for tuning, where the person that is judged is left out: the first three, written
+The people stand in `people/`, in sets. Seven serve for tuning, where the person that is judged is left out: the first three, written
 apart, without sight of the program or of each other, of which the third was asked once, as `unseen`, before it did; the fourth, whose
-writer knew the program and the other sets; the fifth and the sixth, whose writers were told what such a set is and had seen nothing
-else, and which were asked after each of two fits before they served. Nothing is fitted to the seventh, by two more such writers, which was
-asked after two fits, nor to the eighth, by two others: it was asked after the last,
-and once more after idle messages of the kinds that it had shown to disturb had been added to those that teach. The occasions beside all but the fourth are what a model gave, one note at a time, to a prompt that asks what
+writer knew the program and the other sets; the fifth, the sixth and the eighth, whose writers were told what such a set is and had seen
+nothing else, and which were asked before they served. Nothing is fitted to the seventh, by two more such writers, which was asked after
+four fits, nor to the ninth, by two others, which was asked after the last. The occasions beside all but the fourth are what a model gave, one note at a time, to a prompt that asks what
 `apps/memory/prompts/occasions.md` asks; it saw no message. Those of the fourth were written note by note, before its messages.
 """
 
@@ -23,8 +22,8 @@ from apps.search.text.analysis import split_words, stems, stop_words
 from benchmarks._scratch import make_user
 
 FOLDER = Path(__file__).parent / "people"
-TUNED = ("tuning", "held_back", "unseen", "fourth", "fifth", "sixth")
-ASKED = ("eighth", "seventh")  # after the fit, and nothing fitted to them
+TUNED = ("tuning", "held_back", "unseen", "fourth", "fifth", "sixth", "eighth")
+ASKED = ("ninth", "seventh")  # after the fit, and nothing fitted to them
 KINDS = ("direct", "paraphrased", "oblique", "follow-up", "idle")
 
 

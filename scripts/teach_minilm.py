@@ -2,15 +2,18 @@
 
 Needs PyTorch beside Izzy's packages (`uv pip install torch`); two cores take about ten minutes. Both towers begin as the
 encoder is, and learn together that of the notes in a batch each message's own is the most likely (softmax of cosines, as in InfoNCE).
-Batches mix messages of anybody's with those of whole people, whose other notes do not matter. Documents are held to what
-the encoder made of them, for questions, which it embeds as it came, to find them.
+Batches mix messages of anybody's with those of whole people, whose other notes do not matter. The messages' tower learns beside
+to tell those that concern whoever wrote them from those that do not. Documents are held to what the encoder made of them, for
+questions, which it embeds as it came, to find them. Nothing is learnt from the people of `benchmarks/people/`.
 """
 
+import json
 import random
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -22,12 +25,12 @@ from apps.search.embedders.minilm import DIMENSION, EPSILON, HEAD, HEADS, LAYERS
 from apps.search.embedders.minilm_taught import Tower
 from apps.search.kept import keep
 from apps.search.proactive.adapter import calibration, example_notes, example_people
-from apps.search.proactive.concern import encoder_examples, encoder_lesson
+from apps.search.proactive.concern import encoder_examples, encoder_lesson, example_messages
 
 RANK = 16
 EPOCHS, BATCH, PACE = 2, 256, 1e-3
 """Passes over all messages, messages a step, and the most that Adam moves a number in a step."""
-PEOPLE = 3
+PEOPLE = 4
 """Of each of them all 30 messages are in a batch."""
 WARM, SLOW = 30, 1.5
 """Steps until the full pace; it falls from 1 / SLOW of the way before the end."""
@@ -35,6 +38,10 @@ SHARPNESS = 20.0
 """Log-odds of a cosine of 1."""
 HELD = 0.5
 """The cost of a document's vector that is orthogonal to the encoder's own."""
+CONCERN, STEEP = 1.0, 3.0
+"""The cost of a message whose concern is as likely as not, and how fast the odds of concern rise with it."""
+EACH = 64
+"""Messages a step that concern somebody, and that concern nobody."""
 DROPPED = 0.1
 HELD_TEXTS = 96
 """Messages a step that, as documents, are held to the encoder's own vectors, too."""
@@ -64,17 +71,29 @@ class Lessons:
     """As the encoder came."""
     single: int
     """The first so many messages are of notes by themselves."""
+    concerning: list[list[int]]
+    idle: list[list[int]]
+    concern: Tensor
+    """The lesson of concern of the encoder's own vectors, to begin with."""
+
+
+def judged_messages() -> set[str]:
+    """The messages of the people of `benchmarks/`, who judge what is learnt here."""
+    files = (Path(__file__).parents[1] / "benchmarks/people").glob("*.json")
+    sets = [json.loads(file.read_text(encoding="utf-8")) for file in files]
+    known = [person for one in sets for person in one.get("people", ())]
+    return {said["talk"][-1] for person in known for said in person["messages"]}
 
 
 def lessons_of(encoder: minilm.MiniLM) -> Lessons:
     """All English examples, those of whole people last."""
-    examples, people = example_notes("en"), example_people("en")
-    place = len(examples.notes) - sum(len(person["notes"]) for person in people)
+    examples, persons = example_notes("en"), example_people("en")
+    place = len(examples.notes) - sum(len(person["notes"]) for person in persons)
     single = sum(noted < place for noted in examples.noted)
     messages, noted = list(examples.messages[:single]), list(examples.noted[:single])
     also: list[list[int]] = [[] for _ in messages]
     groups = []
-    for person in people:
+    for person in persons:
         groups.append(list(range(len(messages), len(messages) + len(person["messages"]))))
         for said in person["messages"]:
             messages.append(said["text"])
@@ -85,7 +104,28 @@ def lessons_of(encoder: minilm.MiniLM) -> Lessons:
         [tokens[:MOST_TOKENS] for tokens in encoder.tokens(each)] for each in (examples.notes, messages)
     )
     own = [torch.tensor(encoder.embed(each)) for each in (examples.notes, messages)]
-    return Lessons(notes, texts, noted, also, groups, own[0], own[1], single)
+    kinds = [], []
+    judged = judged_messages()
+    for text, personal in zip(*example_messages("en"), strict=True):
+        if text not in judged:
+            kinds[personal].append(text)
+    idle, concerning = ([tokens[:MOST_TOKENS] for tokens in encoder.tokens(each)] for each in kinds)
+    first = [text for kind in kinds for text in kind[:: -(-len(kind) // 1500)]]
+    known = set(kinds[True])
+    concern = encoder_lesson(encoder.embed(first), [text in known for text in first])
+    return Lessons(
+        notes,
+        texts,
+        noted,
+        also,
+        groups,
+        own[0],
+        own[1],
+        single,
+        concerning,
+        idle,
+        torch.tensor(concern),
+    )
 
 
 class Model:
@@ -176,9 +216,15 @@ def batches(lessons: Lessons) -> Iterator[list[int]]:
 
 
 def loss_of(
-    model: Model, lessons: Lessons, batch: list[int], towers: Mapping[str, Learning], draw: random.Random
+    model: Model,
+    lessons: Lessons,
+    batch: list[int],
+    towers: Mapping[str, Learning],
+    concern: Tensor,
+    draw: random.Random,
 ) -> Tensor:
-    """How unlikely each message's own note is among those of the batch, and how far documents are from the encoder's own vectors."""
+    """How unlikely each message's own note is among those of the batch, how far documents are from the encoder's own vectors, and
+    how unlikely it is that messages concern somebody, or nobody, as they do."""
     among = sorted({lessons.noted[place] for place in batch})
     place_of = {note: place for place, note in enumerate(among)}
     messages = model.embed([lessons.messages[place] for place in batch], towers["message"])
@@ -194,7 +240,11 @@ def loss_of(
     documents = model.embed([lessons.messages[place] for place in held], towers["note"])
     away = 2 - (notes * lessons.note_vectors[among]).sum(1).mean()
     away = away - (documents * lessons.message_vectors[held]).sum(1).mean()
-    return functional.cross_entropy(odds + neither, wanted) + HELD * away
+    some = draw.sample(lessons.concerning, EACH) + draw.sample(lessons.idle, EACH)
+    sounding = STEEP * (model.embed(some, towers["message"]) @ concern[:-1] + concern[-1])
+    truly = torch.tensor([1.0] * EACH + [0.0] * EACH)
+    unlike = functional.binary_cross_entropy_with_logits(sounding, truly)
+    return functional.cross_entropy(odds + neither, wanted) + HELD * away + CONCERN * unlike
 
 
 def towers_learnt(encoder: minilm.MiniLM) -> dict[str, Tower]:
@@ -203,13 +253,14 @@ def towers_learnt(encoder: minilm.MiniLM) -> dict[str, Tower]:
     model, lessons, draw = Model(encoder), lessons_of(encoder), random.Random(1)
     towers = {name: model.added(seed) for seed, name in enumerate(minilm_taught.TOWERS)}
     learning = [half for tower in towers.values() for both in tower.values() for half in both]
-    adam = torch.optim.Adam(learning)
+    concern = lessons.concern.clone().requires_grad_()
+    adam = torch.optim.Adam([*learning, concern])
     steps, steady = EPOCHS * len(lessons.messages) // BATCH, batches(lessons)
     started, lost = time.monotonic(), 0.0
     for step in range(1, steps + 1):
         for group in adam.param_groups:
             group["lr"] = PACE * min(1, step / WARM, SLOW * (1 - step / (steps + 1)))
-        loss = loss_of(model, lessons, next(steady), towers, draw)
+        loss = loss_of(model, lessons, next(steady), towers, concern, draw)
         adam.zero_grad()
         loss.backward()
         adam.step()
