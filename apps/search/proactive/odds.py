@@ -36,7 +36,7 @@ class Weights:
 
 STATIC = Weights((0.47, 0.0, 2.94, 0.28, 1.44, 0.0, 0.0), (3.77, -2.85, -4.71, 0.0), -0.8)
 SIMILAR = Weights((0.87, 7.9, 0.0, 0.57, 5.19, 0.0, 0.0), (3.68, -4.04, -6.26, 0.0), -0.4)
-ENCODER = Weights((0.35, 3.2, 0.0, 0.0, 1.7, 0.45, 1.8), (2.25, -4.35, -4.5, -2.5), -1.3, -0.75)
+ENCODER = Weights((0.35, 3.3, 0.0, 0.0, 1.75, 0.46, 1.83), (1.2, -3.72, -3.07, -4.09), -1.4, -1.0)
 RIVALRY = 1.5
 """How much a better one weighs against a document, beside nothing at all."""
 STEEPNESS = 2.0
@@ -71,7 +71,8 @@ def scores_of(seen: Observed) -> NDArray[np.float64]:
     above = STEEPNESS * (odds - seen.weights.threshold)
     scores = 1 / (1 + np.exp(math.log(1 / ABOUT - 1) - above))
     # However much the message concerns the user: what no evidence speaks for does not come up.
-    speaks = (seen.evidence > 0) & (np.asarray(seen.weights.evidence) > 0)
+    speaks = seen.evidence > 0
     for kind in (ENCODED_OCCASION, ADAPTED):
-        speaks[:, kind] &= seen.evidence[:, kind] > seen.weights.audible
+        speaks[:, kind] = seen.evidence[:, kind] > seen.weights.audible
+    speaks &= np.asarray(seen.weights.evidence) > 0
     return np.where(speaks.any(axis=1), scores, 0.0)
