@@ -104,7 +104,7 @@ def lessons_of(encoder: minilm.MiniLM) -> Lessons:
         [tokens[:MOST_TOKENS] for tokens in encoder.tokens(each)] for each in (examples.notes, messages)
     )
     own = [torch.tensor(encoder.embed(each)) for each in (examples.notes, messages)]
-    kinds = [], []
+    kinds: tuple[list[str], list[str]] = [], []
     judged = judged_messages()
     for text, personal in zip(*example_messages("en"), strict=True):
         if text not in judged:

@@ -22,12 +22,13 @@ from apps.search.proactive.concern import (
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.json")), ids=lambda path: path.stem)
-def test_each_language_teaches_with_as_many_messages_of_both_kinds_none_of_them_twice(path) -> None:  # type: ignore[no-untyped-def]
+def test_each_language_teaches_with_messages_of_both_kinds_none_of_them_twice(path) -> None:  # type: ignore[no-untyped-def]
     kinds = json.loads(path.read_text(encoding="utf-8"))
     assert set(kinds) == {PERSONAL, IDLE}
     plain = [text.casefold() for kind in kinds.values() for text in kind]
     assert len(plain) == len(set(plain)) >= 250
-    assert abs(len(kinds[PERSONAL]) - len(kinds[IDLE])) < len(plain) / 8
+    # Those to which a note matters are personal, too, and stand elsewhere.
+    assert 0 < len(kinds[IDLE]) - len(kinds[PERSONAL]) < len(plain) / 6
 
 
 @pytest.mark.parametrize(
