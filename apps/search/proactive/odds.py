@@ -35,7 +35,7 @@ class Weights:
 
 
 STATIC = Weights((0.47, 0.0, 2.94, 0.28, 1.44, 0.0, 0.0), (3.77, -2.85, -4.71, 0.0), -0.8)
-SIMILAR = Weights((0.87, 7.9, 0.0, 0.57, 5.19, 0.0, 0.0), (3.68, -4.04, -6.26, 0.0), -0.4)
+SIMILAR = Weights((0.87, 7.9, 0.0, 0.57, 5.19, 0.0, 0.0), (3.68, -4.04, -6.26, 0.0), -0.3)
 ENCODER = Weights((0.35, 3.3, 0.0, 0.0, 1.75, 0.46, 1.83), (1.2, -3.72, -3.07, -4.09), -1.4, -1.0)
 RIVALRY = 1.5
 """How much a better one weighs against a document, beside nothing at all."""
