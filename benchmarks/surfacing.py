@@ -219,7 +219,7 @@ def _judge(
     tallies: dict[str, Tally],
     others: dict[str, dict[str, Tally]],
 ) -> None:
-    """Whether a set meets the aims; only what is said of the fourth to sixth is no fit."""
+    """Whether a set meets the aims; only what is said of the sets in `ASKED` is no fit."""
     aims = report.aims
     for kind, least in least_of.items():
         met = tallies[kind].recall >= least

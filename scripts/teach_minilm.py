@@ -1,10 +1,10 @@
 """Makes `apps/search/embedders/minilm_taught.npz` of the English examples of `apps/search/proactive/`: `python scripts/teach_minilm.py`.
 
-Needs PyTorch beside Izzy's packages (`uv pip install torch`); two cores take about ten minutes. Both towers begin as the
+Needs PyTorch beside Izzy's packages (`uv pip install torch`); two cores take about a quarter of an hour. Both towers begin as the
 encoder is, and learn together that of the notes in a batch each message's own is the most likely (softmax of cosines, as in InfoNCE).
 Batches mix messages of anybody's with those of whole people, whose other notes do not matter. The messages' tower learns beside
 to tell those that concern whoever wrote them from those that do not. Documents are held to what the encoder made of them, for
-questions, which it embeds as it came, to find them. Nothing is learnt from the people of `benchmarks/people/`.
+questions, which it embeds as it came, to find them. The towers learn nothing from the people of `benchmarks/people/`.
 """
 
 import json
@@ -82,7 +82,7 @@ def judged_messages() -> set[str]:
     files = (Path(__file__).parents[1] / "benchmarks/people").glob("*.json")
     sets = [json.loads(file.read_text(encoding="utf-8")) for file in files]
     known = [person for one in sets for person in one.get("people", ())]
-    return {said["talk"][-1] for person in known for said in person["messages"]}
+    return {said["talk"][-1].casefold() for person in known for said in person["messages"]}
 
 
 def lessons_of(encoder: minilm.MiniLM) -> Lessons:
@@ -106,13 +106,13 @@ def lessons_of(encoder: minilm.MiniLM) -> Lessons:
     own = [torch.tensor(encoder.embed(each)) for each in (examples.notes, messages)]
     kinds: tuple[list[str], list[str]] = [], []
     judged = judged_messages()
-    for text, personal in zip(*example_messages("en"), strict=True):
-        if text not in judged:
-            kinds[personal].append(text)
+    for text, own_life in zip(*example_messages("en"), strict=True):
+        if text.casefold() not in judged:
+            kinds[own_life].append(text)
     idle, concerning = ([tokens[:MOST_TOKENS] for tokens in encoder.tokens(each)] for each in kinds)
-    first = [text for kind in kinds for text in kind[:: -(-len(kind) // 1500)]]
-    known = set(kinds[True])
-    concern = encoder_lesson(encoder.embed(first), [text in known for text in first])
+    some = [kind[:: -(-len(kind) // 1500)] for kind in kinds]
+    personal = [False] * len(some[0]) + [True] * len(some[1])
+    concern = encoder_lesson(encoder.embed([*some[0], *some[1]]), personal)
     return Lessons(
         notes,
         texts,

@@ -22,7 +22,7 @@ from apps.search.proactive import adapter, concern
 from apps.search.proactive.adapter import Adapter, adapter_of, example_notes
 from apps.search.proactive.concern import encoder_examples, encoder_lesson, examples_sum
 
-MOST_NOTES = 6000
+MOST_NOTES = 8000
 """Notes that an encoder learns from at most: each costs it as much as five of the user's."""
 
 Embed = Callable[[Sequence[str]], Matrix]
