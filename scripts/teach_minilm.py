@@ -87,13 +87,13 @@ def judged_messages() -> set[str]:
 
 def lessons_of(encoder: minilm.MiniLM) -> Lessons:
     """All English examples, those of whole people last."""
-    examples, persons = example_notes("en"), example_people("en")
-    place = len(examples.notes) - sum(len(person["notes"]) for person in persons)
+    examples, people = example_notes("en"), example_people("en")
+    place = len(examples.notes) - sum(len(person["notes"]) for person in people)
     single = sum(noted < place for noted in examples.noted)
     messages, noted = list(examples.messages[:single]), list(examples.noted[:single])
     also: list[list[int]] = [[] for _ in messages]
     groups = []
-    for person in persons:
+    for person in people:
         groups.append(list(range(len(messages), len(messages) + len(person["messages"]))))
         for said in person["messages"]:
             messages.append(said["text"])
