@@ -3,14 +3,15 @@
 What is said to the people's assistants and what is wanted then stands in `people/`; beside it stand the messages of
 `apps/search/proactive/messages/` that concern nobody, each said to one of the people. The conditional likelihood of what is
 wanted is made as large as can be, where "nothing" is one of the choices. How far a message concerns the user is told by lessons
-that knew nothing of what this person said. (Beside `minilm` its tower of messages has learnt from those that concern nobody, so that their share
-looks better than it is; of what the people said it has learnt nothing.) Notes have the occasions made by rule and those of a model, in turn.
+that knew nothing of what this person said. (`minilm` itself has learnt from those that concern nobody, so that their share looks
+better beside it than it is; from what the people said it has learnt nothing.) Notes have the occasions made by rule and those of a
+model, in turn.
 
 English has weights of its own, German, Spanish and French others in common; with `--encoder` there is an encoder beside the
 bundled vectors, and English alone is asked. The weights in use stand in `apps/search/proactive/odds.py`: those of the rows
 "nobody left out", rounded, with the lowest threshold at which, by those fitted without the person, at most 5 % of idle messages
-and of those that concern nobody are disturbed and 0.3 wrong notes come up a message (beside an encoder, which leaves room for it, 0.27): by rule's occasions for English,
-and the three languages and both kinds of occasions together.
+and of those that concern nobody are disturbed and 0.3 wrong notes come up a message (beside an encoder, which leaves room for it,
+0.27): by rule's occasions for English, and the three languages and both kinds of occasions together.
 """
 
 import zlib

@@ -78,7 +78,7 @@ class Lessons:
 
 
 def judged_messages() -> set[str]:
-    """The messages of the people of `benchmarks/`, who judge what is learnt here."""
+    """The messages of the people of `benchmarks/`, who judge what is learnt here; their files are read as they are, without a database."""
     files = (Path(__file__).parents[1] / "benchmarks/people").glob("*.json")
     sets = [json.loads(file.read_text(encoding="utf-8")) for file in files]
     known = [person for one in sets for person in one.get("people", ())]

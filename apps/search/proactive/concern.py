@@ -4,7 +4,7 @@ Most of what people say to an assistant has nothing to do with what it knows of 
 capital of a country. They say it in other words than what concerns their own lives ("what should I…", "book us…", "when is
 Anna's…"). Some thousands of messages of both kinds (`messages/*.json`, a file a language), written for this or for the invented
 people of `benchmarks/people/`, and those to which a note matters (`adapter`), teach single words and pairs of neighbours how much
-they tell: ridge regression on +1 and -1. What was learnt is kept beside the packages, for it takes a second. In a language without
+they tell: ridge regression on +1 and -1. What was learnt is kept beside the packages, for it takes two or three seconds. In a language without
 such a file all messages are alike.
 """
 

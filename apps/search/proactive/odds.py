@@ -62,7 +62,8 @@ class Observed:
 
 def scores_of(seen: Observed) -> NDArray[np.float64]:
     """The score of each document: its odds against nothing at all and against the best, brought to 0..1."""
-    total = seen.evidence.astype(np.float64) @ np.asarray(seen.weights.evidence)
+    weights = np.asarray(seen.weights.evidence)
+    total = seen.evidence.astype(np.float64) @ weights
     nothing = float(seen.against.astype(np.float64) @ np.asarray(seen.weights.against))
     best = float(total.max())
     # The better one is no rival of itself.
@@ -74,5 +75,5 @@ def scores_of(seen: Observed) -> NDArray[np.float64]:
     speaks = seen.evidence > 0
     for kind in (ENCODED_OCCASION, ADAPTED):
         speaks[:, kind] = seen.evidence[:, kind] > seen.weights.audible
-    speaks &= np.asarray(seen.weights.evidence) > 0
+    speaks &= weights > 0
     return np.where(speaks.any(axis=1), scores, 0.0)
