@@ -31,7 +31,8 @@ _FRAMING = """user users nutzer nutzers benutzer utilisateur usuario utente izzy
 _MONTHS = """january february march april may june july august september october november december monday tuesday
     wednesday thursday friday saturday sunday januar februar märz mai juni juli oktober dezember montag
     dienstag mittwoch donnerstag freitag samstag sonntag"""
-_NO_CONTENT = frozenset([*_FRAMING.split(), *_MONTHS.split()])
+_DATE_WORDS = frozenset(_MONTHS.split())
+_NO_CONTENT = _DATE_WORDS | frozenset(_FRAMING.split())
 _NUMBER_WORDS = {
     word: str(number)
     for words in (
@@ -53,11 +54,13 @@ _DATE_WORD = re.compile(
 )
 _NAME = re.compile(r"(?<![.!?:]\s)(?<!^)\b[A-ZÀ-ÖØ-ÞА-ЯΑ-Ω][\w'’-]*", re.MULTILINE)
 _DENIAL = re.compile(
-    r"\b(?:not|no|never|none|nobody|nothing|without|neither|nor|cannot|stopped|quit|former|formerly|longer|\w+n['’]t|"
+    r"\b(?:not|no|never|none|nobody|nothing|without|neither|nor|cannot|stopped|quit|former|formerly|\w+n['’]t|"
     r"nicht|kein\w*|nie|niemals|ohne|nunca|jamás|sin|pas|jamais|sans|non|mai|senza|"
     r"hat(?:e|es|ed|ing)|dislik\w*|avoid\w*|detest\w*|refus\w*|loath\w*|can['’]t stand|hass\w*|meid\w*|odia\w*|déteste\w*)\b",
     re.IGNORECASE,
 )
+_NEVER_OR_MAY = "mai"  # Italian for the one, German and French for the other
+_TWICE_IS_YES = frozenset(["en", "de"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,15 +127,16 @@ def differs(first: str, second: str) -> bool:
 
 
 def adds_to(new: str, old: str) -> bool:
-    """Whether `new` holds all of the words of `old` and more."""
+    """Whether `new` holds all of the words and dates of `old` and more."""
     one, two = content_of(new).words, content_of(old).words
-    return bool(two) and two < one
+    mine, yours = _figures(new), _figures(old)
+    return bool(two) and two <= one and yours <= mine and (two < one or yours < mine)
 
 
 def adds_nothing(new: str, old: str) -> bool:
-    """Whether `new` says in the same words what `old` says, and no more."""
+    """Whether `new` says in the same words what `old` says, and no more, no date either."""
     one, two = content_of(new), content_of(old)
-    return same_content(one, two) and not two.words < one.words
+    return same_content(one, two) and not two.words < one.words and _figures(new) <= _figures(old)
 
 
 def _share_words(one: Content, two: Content) -> bool:
@@ -140,8 +144,14 @@ def _share_words(one: Content, two: Content) -> bool:
 
 
 def _denies(text: str) -> bool:
-    """Whether a statement denies something; denied twice is affirmed."""
-    return len(_DENIAL.findall(text)) % 2 == 1
+    """Whether a statement denies something; denied twice is affirmed where the language does not say it twice for weight."""
+    found = [word.casefold() for word in _DENIAL.findall(text)]
+    if not found:
+        return False
+    language = detect_language(text)
+    if language != "it":
+        found = [word for word in found if word != _NEVER_OR_MAY]
+    return len(found) % 2 == 1 if language in _TWICE_IS_YES else bool(found)
 
 
 def _lacks(text: str, content: Content) -> bool:
@@ -163,11 +173,12 @@ def _one_word_swapped(first: frozenset[str], second: frozenset[str]) -> bool:
 
 def _figures(text: str) -> set[str]:
     """The numbers of a text, in digits, and its months and weekdays."""
-    dates = {match.group()[:3].lower() for match in _DATE_WORD.finditer(text)}
+    words = split_words(text)
     return (
         set(re.findall(r"\d+", text))
-        | dates
-        | {_NUMBER_WORDS.get(word, "") for word in split_words(text)} - {""}
+        | {match.group()[:3].lower() for match in _DATE_WORD.finditer(text)}
+        | {word[:3] for word in words if word in _DATE_WORDS}
+        | {_NUMBER_WORDS[word] for word in words if word in _NUMBER_WORDS}
     )
 
 

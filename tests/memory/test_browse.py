@@ -66,6 +66,8 @@ def test_a_search_shows_its_best_and_leads_on(alice: User, browser: Client) -> N
         ("?until=2031-05-01", ["Old tea"]),
         ("?since=2031-05-01&until=2031-05-01", ["Old tea"]),
         ("?since=nonsense", ["Old tea", "New tea", "Said by others"]),
+        ("?until=9999-12-31", ["Old tea", "New tea", "Said by others"]),
+        ("?as_of=9999-12-31", ["Old tea", "New tea", "Said by others"]),
         ("?q=tea&since=2031-05-02", ["New tea"]),
     ],
 )

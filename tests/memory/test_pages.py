@@ -225,6 +225,16 @@ def test_without_htmx_adding_leads_back_to_the_page(alice: User, browser: Client
     assert Memory.objects.for_user(alice).count() == 1
 
 
+def test_without_htmx_a_form_with_mistakes_comes_back_on_its_page(alice: User, browser: Client) -> None:
+    entered = {"new-content": "Likes tea.", "new-importance": "9"}
+    answer = browser.post(reverse("memory:create"), entered)
+    page = answer.content.decode()
+    assert (answer.status_code, Memory.objects.for_user(alice).count()) == (422, 0)
+    assert "<h1" in page
+    assert "Likes tea." in page
+    assert re.search(r"<details class=\"card note-new\"[^>]* open>", page)
+
+
 @pytest.mark.parametrize(
     "form",
     [

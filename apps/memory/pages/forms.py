@@ -1,6 +1,6 @@
 """Forms of the pages of notes and files. What they may hold is checked by the services; forms carry texts to them."""
 
-from datetime import datetime, time, timedelta
+from datetime import date, datetime, time, timedelta
 from functools import partial
 from typing import Any, ClassVar, Self, cast
 
@@ -241,6 +241,8 @@ def _lines(text: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
+LAST_DAY = date(8999, 12, 31)
+"""Later ones, which stand for "for ever", count as this."""
 _DAY = forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d")
 
 
@@ -311,7 +313,7 @@ class FilterForm(forms.Form):
         given = {name: value for name, value in self.cleaned_data.items() if value}
         for name, days in (("since", 0), ("until", 1), ("as_of", 1)):
             if name in given:
-                day = datetime.combine(given[name], time()) + timedelta(days=days)
+                day = datetime.combine(min(given[name], LAST_DAY), time()) + timedelta(days=days)
                 given[name] = timezone.make_aware(day)
         if "as_of" in given:  # what held as that day ended, whatever has become of it
             given["as_of"] -= timedelta(microseconds=1)

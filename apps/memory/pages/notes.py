@@ -1,6 +1,6 @@
 """The memories page: browse, filter, search, add; one note as a fragment; passages that are still to be read."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -81,13 +81,31 @@ def rows_of(user_id: UUID, found: Sequence[tuple[Memory, Hit | None]]) -> list[R
 @require_GET
 def memories(request: SignedInRequest) -> HttpResponse:
     """The page, or for HTMX its list alone."""
-    filters = FilterForm(request.GET)
-    context: dict[str, Any] = {
-        "filters": filters,
-        "narrowed": filters.narrowed(),
+    context = _found(request)
+    if is_fragment(request):
+        answer = render(request, "memory/_found.html", context)
+        answer["HX-Push-Url"] = "?".join(filter(None, (request.path, _given(request).urlencode())))
+        return answer
+    return _page(request, context | done_last(request), NewNoteForm(prefix="new"))
+
+
+def _page(
+    request: SignedInRequest, found: Mapping[str, Any], form: NewNoteForm, status: int = 200
+) -> HttpResponse:
+    context = {
+        **found,
+        **_capture_context(request.user.pk),
         "nav": "memory",
-        "form": NewNoteForm(prefix="new"),
+        "form": form,
+        "empty": not Memory.objects.for_user(request.user).exists(),
     }
+    return render(request, "memory/list.html", context, status=status)
+
+
+def _found(request: SignedInRequest) -> dict[str, Any]:
+    """The filters that are given, and the memories that they let through."""
+    filters = FilterForm(request.GET)
+    context: dict[str, Any] = {"filters": filters, "narrowed": filters.narrowed()}
     # A value that the form does not know counts as not given, and the page says so.
     if wrong := filters.non_field_errors():
         context["problem"] = wrong[0]
@@ -96,13 +114,7 @@ def memories(request: SignedInRequest) -> HttpResponse:
             context |= _list(request, NoteFilter(**filters.wanted()))
         except IzzyError as error:
             context["problem"] = error.message
-    if is_fragment(request):
-        answer = render(request, "memory/_found.html", context)
-        answer["HX-Push-Url"] = "?".join(filter(None, (request.path, _given(request).urlencode())))
-        return answer
-    context |= _capture_context(request.user.pk) | done_last(request)
-    context["empty"] = not Memory.objects.for_user(request.user).exists()
-    return render(request, "memory/list.html", context)
+    return context
 
 
 def _list(request: SignedInRequest, wanted: NoteFilter) -> dict[str, Any]:
@@ -169,7 +181,9 @@ def create(request: SignedInRequest) -> HttpResponse:
     form = NewNoteForm(request.POST, prefix="new")
     saved = form.accepted(lambda: _saved(request.user.pk, **form.changes()))
     if not is_fragment(request):
-        return redirect("memory:list")
+        if saved:
+            return redirect("memory:list")
+        return _page(request, _found(request), form, status=422)
     if not saved:
         return render(request, "memory/_new.html", {"form": form}, status=422)
     context = {"row": Row(form.made), "form": NewNoteForm(prefix="new")}

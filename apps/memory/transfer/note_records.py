@@ -108,6 +108,7 @@ class ChangeRecord(RecordInput):
     by: RecordId | None = None
     made: bool | None = None
     merged: list[RecordId] | None = None
+    instead_of: RecordId | None = None
     to: int | None = None
 
 

@@ -196,7 +196,9 @@ def _named(row: RevisionRecord) -> Iterator[UUID]:
     """The notes that a revision names."""
     change = row.state.change
     yield row.note
-    yield from filter(None, [row.state.superseded_by, change and change.by])
+    yield from filter(
+        None, [row.state.superseded_by, change and change.by, change and change.instead_of]
+    )
     yield from (change and change.merged) or ()
 
 
@@ -212,8 +214,9 @@ def _revision(
     else:
         given = state["change"]  # in its order: what is taken out again is the same to the byte
         facts = {name: getattr(change, name) for name in given if name in change.model_fields_set}
-        if change.by:
-            facts["by"] = str(ids[change.by])
+        for name in ("by", "instead_of"):
+            if facts.get(name):
+                facts[name] = str(ids[facts[name]])
         if change.merged:
             facts["merged"] = [str(ids[key]) for key in change.merged]
         state["change"] = facts

@@ -174,3 +174,22 @@ def test_what_is_no_text_is_refused_with_a_sentence(upload: Uploads, content: by
 def test_a_number_of_thousands_of_digits_is_refused_with_a_sentence(upload: Uploads) -> None:
     with pytest.raises(InvalidInput, match="broken"):
         Found(upload("m.json", '[{"content": "Likes tea", "id": ' + "1" * 5000 + "}]"))
+
+
+def test_a_dated_line_outside_of_the_list_is_no_note(upload: Uploads) -> None:
+    text = "- Likes tea\n- Has a dog\n2026-05-01: That is all.\nThat is all."
+    assert Found(upload("memories.txt", text)).texts == ["Likes tea", "Has a dog"]
+
+
+@pytest.mark.parametrize(
+    ("written", "tags"),
+    [
+        ("machine learning, C#", ["machine learning", "C#"]),
+        ("#one #two", ["one", "two"]),
+        ("#one, #two words #three", ["one", "two words", "three"]),
+    ],
+)
+def test_tags_are_parted_by_commas_or_by_their_signs(
+    upload: Uploads, written: str, tags: list[str]
+) -> None:
+    assert Found(upload("notes.csv", f'memory,tags\nLikes tea,"{written}"\n')).notes[0].tags == tags

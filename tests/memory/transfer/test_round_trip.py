@@ -1,9 +1,10 @@
 """Taken out, brought into another account and taken out again: the same file."""
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.utils import timezone
 
 from apps.accounts.models import User
 from apps.accounts.services import user_delete
@@ -14,6 +15,7 @@ from apps.chat.models import Attachment, Conversation, Folder, Message, Turn
 from apps.memory.models import Memory, MemoryEdge
 from apps.memory.notes.creation import memory_create
 from apps.memory.notes.joining import edge_create, memory_merge, memory_supersede
+from apps.memory.notes.undoing import memory_restore
 from apps.memory.transfer.exporting import export_markdown
 from tests.conftest import make_user
 
@@ -56,6 +58,27 @@ def test_notes_that_were_merged_or_replaced_come_out_the_same(alice: User, take_
     other = make_user("other")
     take_in(other, data, own=True)
     assert exported(other).decode().splitlines() == data.decode().splitlines()
+
+
+def test_what_a_plan_stood_in_for_comes_back_in_another_account_too(
+    alice: User, take_in: TakeIn
+) -> None:
+    later, sooner = (timezone.now() + timedelta(days=days) for days in (10, 5))
+    old = memory_create(user_id=alice.pk, content="Lives in Porto.")
+    new = memory_supersede(
+        user_id=alice.pk, memory_id=old.pk, content="Lives in Lyon.", valid_from=later
+    )
+    memory_supersede(user_id=alice.pk, memory_id=new.pk, content="Lives in Oslo.", valid_from=sooner)
+    data = exported(alice)
+    user_delete(user=alice)
+    other = make_user("other")
+    take_in(other, data, own=True)
+    assert exported(other).decode().splitlines() == data.decode().splitlines()
+    kept = {note.content: note for note in Memory.objects.for_user(other)}
+    memory_restore(user_id=other.pk, memory_id=kept["Lives in Lyon."].pk)
+    active = Memory.objects.for_user(other).filter(status="active")
+    assert set(active.values_list("content", flat=True)) == {"Lives in Porto.", "Lives in Lyon."}
+    assert active.get(content="Lives in Porto.").superseded_by_id == kept["Lives in Lyon."].pk
 
 
 def test_notes_of_times_long_ago_and_far_ahead_go_along(alice: User, take_in: TakeIn) -> None:

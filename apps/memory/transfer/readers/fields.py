@@ -25,7 +25,7 @@ _SPELLINGS = (
     *("%Y/%m/%d %H:%M:%S", "%Y/%m/%d %H:%M", "%Y/%m/%d", "%d.%m.%Y %H:%M:%S", "%d.%m.%Y %H:%M"),
     *("%d.%m.%Y", "%B %d, %Y", "%b %d, %Y", "%d %B %Y", "%d %b %Y", "%Y-%m", "%B %Y", "%b %Y"),
 )
-_TAGS_BETWEEN = re.compile(r"[,;\n]"), re.compile(r"[,;\s]+")
+_TAGS_BETWEEN = re.compile(r"[,;\n]|\s+(?=#)")
 """The separators of tags in a text: spaces too where they are written as `#one #two`."""
 _KINDS = {
     **{kind.value: kind.value for kind in Kind},
@@ -103,12 +103,8 @@ def tags_of(*values: object) -> list[str]:
     """Tags of lists and of texts with commas, each once: at most 20, long ones cut to 50 characters."""
     unique: dict[str, str] = {}
     for value in values:
-        parts = (
-            value
-            if isinstance(value, list | tuple | set)
-            else _TAGS_BETWEEN[("#" in text_of(value))].split(text_of(value))
-        )
-        for part in parts:
+        many = isinstance(value, list | tuple | set)
+        for part in value if many else _TAGS_BETWEEN.split(text_of(value)):
             named = fields_in(part).get("name") if isinstance(part, dict) else part
             tag = " ".join(text_of(named).lstrip("#").split())
             if tag:

@@ -196,7 +196,7 @@ def _dated(line: ListLine) -> ListLine:
     date = (found[1] or found[2] or "").strip() if found else ""
     if not found or not (moment(date) or _NO_DATE.fullmatch(date)):
         return line
-    return ListLine(line.number, found[3].strip(), line.headings, date)
+    return replace(line, text=found[3].strip(), date=date)
 
 
 def is_list(text: str) -> bool:
