@@ -57,24 +57,25 @@ def encoder_waiting() -> QuerySet[Passage]:
 
 def sweep_vectors() -> None:
     """The worker's catching up, in threads of its own, where something waits: what takes long would keep other sweeps waiting."""
-    if base_waiting().exists() or _vectors_due():
-        filler.start()
-    if _lesson_due():
-        teacher.start()
+    with _asked_again_later():
+        if base_waiting().exists() or _vectors_due():
+            filler.start()
+        if _lesson_due():
+            teacher.start()
 
 
 def vectors_fill() -> None:
     """Give what waits its vectors: all of the bundled ones, and some of an encoder's."""
     base_fill(base_waiting())
-    if _vectors_due():
-        with _asked_again_later():
+    with _asked_again_later():
+        if _vectors_due():
             side_fill(encoder_name(), limit=2048, lesson=False)
 
 
 def encoder_learn() -> None:
     """Have the encoder learn what it has not learnt."""
-    if _lesson_due():
-        with _asked_again_later():
+    with _asked_again_later():
+        if _lesson_due():
             embedder = embedder_asked(encoder_name())
             _learn(embedder, _space_of(embedder, anew=False))
 

@@ -78,18 +78,14 @@ def test_any_text_has_a_finite_concern(text: str) -> None:
 
 
 def test_messages_it_has_not_learnt_from_are_told_apart() -> None:
-    """Nine of ten pairs, one personal and one idle, each in a fold that the lesson has not seen."""
+    """Nine of ten pairs, one personal and one idle, of a fifth that the lesson has not seen."""
     texts, personal = example_messages()
-    right = pairs = 0
-    for fold in range(5):
-        kept = [place for place in range(len(texts)) if place % 5 != fold]
-        lesson = lesson_of([texts[place] for place in kept], [personal[place] for place in kept])
-        rest = range(fold, len(texts), 5)
-        own = np.array([lesson.concern(texts[place]) for place in rest if personal[place]])
-        idle = np.array([lesson.concern(texts[place]) for place in rest if not personal[place]])
-        right += int((own[:, None] > idle).sum())
-        pairs += len(own) * len(idle)
-    assert right > 0.9 * pairs
+    kept = [place for place in range(len(texts)) if place % 5]
+    lesson = lesson_of([texts[place] for place in kept], [personal[place] for place in kept])
+    rest = range(0, len(texts), 5)
+    own = np.array([lesson.concern(texts[place]) for place in rest if personal[place]])
+    idle = np.array([lesson.concern(texts[place]) for place in rest if not personal[place]])
+    assert (own[:, None] > idle).mean() > 0.9
 
 
 def test_an_encoder_learns_from_some_of_each_kind() -> None:
