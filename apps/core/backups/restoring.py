@@ -5,7 +5,7 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -95,8 +95,7 @@ def backup_restore(
         part = data / PART
         shutil.rmtree(part, ignore_errors=True)
         try:
-            shutil.copytree(folder, part, symlinks=True)
-            (part / MANIFEST).unlink(missing_ok=True)
+            _copied(folder, part)
             keys = _keys_kept(data, part)
             _made_ready(part)
             _elsewhere_put(part, data)
@@ -108,17 +107,16 @@ def backup_restore(
         except BaseException:
             shutil.rmtree(part, ignore_errors=True)
             raise
-        kept = _put_aside(data)
-        for entry in part.iterdir():
-            entry.rename(data / entry.name)
-        part.rmdir()
+        kept = _put_in_place(part, data)
         if not used:
-            shutil.rmtree(kept)
-        return Restored(kept if used else None, keys)
+            _cleared(kept)
+        return Restored(kept if kept.exists() else None, keys)
 
 
 def is_used(data: Path) -> bool:
     """Whether there is anything in the data directory, or in the store of files, that somebody would miss."""
+    if any(entry.name.startswith(_aside(data)) for entry in data.iterdir()):
+        return True  # a restore may have ended half way
     folders = (entry for entry in data.iterdir() if entry.is_dir() and not entry.is_symlink())
     others = [entry for entry in folders if entry.name not in CACHES and not entry.name.startswith(".")]
     if _has_user(data / DATABASE) or any(any(folder.iterdir()) for folder in others):
@@ -142,6 +140,17 @@ def _has_user(file: Path) -> bool:
             return bool(database.execute("SELECT count(*) FROM accounts_user").fetchone()[0])
     except sqlite3.DatabaseError as error:
         return "no such table" not in str(error)
+
+
+def _copied(folder: Path, part: Path) -> None:
+    """All of the backup but its list and, where it is a plain copy of a data directory, what belongs to that one alone."""
+
+    def left_out(place: str, names: list[str]) -> set[str]:
+        if Path(place) != folder:
+            return set()
+        return {name for name in names if name in {MANIFEST, *CACHES} or name.startswith(".")}
+
+    shutil.copytree(folder, part, symlinks=True, ignore=left_out)
 
 
 def _keys_kept(data: Path, part: Path) -> bool:
@@ -190,8 +199,41 @@ def _lies_elsewhere(storage: Storage, data: Path) -> bool:
         return True
 
 
-def _put_aside(data: Path) -> Path:
-    """Moves what is in the data directory out of the way: beside it, or within it where it is a disk of its own."""
+def _aside(data: Path) -> str:
+    """The beginning of the names of folders within the data directory that hold what was there before."""
+    return f".{data.name}.before-restore-"
+
+
+def _put_in_place(part: Path, data: Path) -> Path:
+    """Puts aside what is in the data directory, and what was made ready in its place; returns the folder of what was there
+    before. Whatever goes wrong, all is moved back before it is raised."""
+    kept = _kept_made(data)
+    stays = {PART, RUNNING, *CACHES}
+    before = [
+        entry
+        for entry in data.iterdir()
+        if entry.name not in stays and not entry.name.startswith(_aside(data))
+    ]
+    # The database goes last: while it is there, nobody takes the directory for an unused one.
+    before.sort(key=lambda entry: entry.name == DATABASE)
+    moves = [(entry, kept / entry.name) for entry in before]
+    moves += [(entry, data / entry.name) for entry in part.iterdir()]
+    try:
+        for source, target in moves:
+            source.rename(target)
+    except BaseException:
+        for source, target in reversed(moves):
+            if not os.path.lexists(source):
+                target.rename(source)
+        kept.rmdir()
+        shutil.rmtree(part, ignore_errors=True)
+        raise
+    part.rmdir()
+    return kept
+
+
+def _kept_made(data: Path) -> Path:
+    """An empty folder on the disk of the data directory: beside it, or within it where it is a disk of its own."""
     name = f"{data.name}.before-restore-{timezone.now():%Y%m%dT%H%M%S}"
     kept = data.with_name(name)
     try:
@@ -202,8 +244,16 @@ def _put_aside(data: Path) -> Path:
     except OSError:
         kept = data / f".{name}"
         kept.mkdir(mode=0o700)
-    for entry in list(data.iterdir()):
-        if entry.name in {PART, RUNNING, kept.name, *CACHES}:
-            continue
-        entry.rename(kept / entry.name)
     return kept
+
+
+def _cleared(kept: Path) -> None:
+    """Of a data directory that was not used goes what Izzy makes by itself; the folder stays where more is in it."""
+    for entry in list(kept.iterdir()):
+        if entry.is_dir() and not entry.is_symlink():
+            with suppress(OSError):  # not empty
+                entry.rmdir()
+        elif entry.name in KEYS or entry.name.startswith(DATABASE):
+            entry.unlink()
+    with suppress(OSError):
+        kept.rmdir()

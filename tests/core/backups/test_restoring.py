@@ -105,6 +105,70 @@ def test_where_an_izzy_is_only_force_takes_its_place_and_keeps_it(
     assert "notice.txt" not in everything(target)
 
 
+def test_what_an_interrupted_restore_has_put_aside_is_never_lost(
+    backup: Path, restore: Restore, target: Path
+) -> None:
+    restore(backup)
+    aside = (
+        target / ".data.before-restore-20310501T120000"
+    )  # within: a disk of its own has no room beside it
+    aside.mkdir()
+    for entry in list(target.iterdir()):
+        if entry not in {aside, target / ".running"}:
+            entry.rename(aside / entry.name)
+    before = everything(aside)
+    with pytest.raises(BackupFailed, match="holds an Izzy already"):
+        restore(backup)
+    restore(backup, force=True)
+    assert everything(aside) == before
+    assert (target / "izzy.sqlite3").exists()
+
+
+def test_a_file_beside_an_unused_database_is_kept(backup: Path, restore: Restore, target: Path) -> None:
+    (target / "notice.txt").write_text("Mine.")
+    (target / "izzy.sqlite3").touch()
+    (target / "capabilities").mkdir()
+    kept = restore(backup).kept
+    assert kept
+    assert everything(kept) == {"notice.txt": b"Mine."}
+
+
+def test_a_plain_copy_of_a_data_directory_is_restored_without_what_is_of_that_one_alone(
+    backup: Path, restore: Restore, target: Path, rows: Rows
+) -> None:
+    without_manifest(backup)
+    for folder, words in ((backup, "theirs"), (target, "ours")):
+        (folder / "metrics").mkdir()
+        (folder / "metrics" / "counts").write_text(words)
+    (backup / ".data.before-restore-20310501T120000").mkdir()
+    (backup / ".running").touch()
+    restore(backup)
+    assert rows(target, "SELECT content FROM memory_memory") == [("I live in Lyon.",)]
+    assert (target / "metrics" / "counts").read_text() == "ours"
+    assert [path.name for path in target.iterdir() if path.name.startswith(".")] == [".running"]
+
+
+def test_where_a_file_cannot_be_put_in_place_the_data_directory_is_as_it_was(
+    backup: Path, restore: Restore, target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    restore(backup)
+    (target / "notice.txt").write_text("Mine.")
+    before, rename, placed = everything(target), Path.rename, list[Path]()
+
+    def fail(path: Path, place: Path) -> Path:
+        if path.parent.name == ".restore.part":
+            if placed:
+                raise OSError("No space left on device")
+            placed.append(path)
+        return rename(path, place)
+
+    monkeypatch.setattr(Path, "rename", fail)
+    with pytest.raises(OSError, match="No space left"):
+        restore(backup, force=True)
+    assert everything(target) == before
+    assert [path.name for path in target.parent.iterdir()] == ["data"]
+
+
 def test_a_backup_without_keys_leaves_those_that_are_there(
     backup: Path, back_up: Callable[..., Path], restore: Restore, target: Path
 ) -> None:
