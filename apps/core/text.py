@@ -245,7 +245,7 @@ def objects_in(value: Any) -> Iterator[dict[str, Any]]:
 def strict_loads(text: str) -> Any:
     """The value of a JSON text. Raises ValueError for anything else, NaN, the infinities and numbers beyond a float's
     range included (no database and no other parser takes them back), and RecursionError for about 1,000 levels."""
-    return json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
+    return json.loads(text, parse_constant=_refuse_constant, parse_float=_finite, parse_int=_whole)
 
 
 _SUSPICIOUS = re.compile(rb"\\u(?:d[89a-f]|0000)", re.IGNORECASE)
@@ -276,6 +276,11 @@ def _finite(digits: str) -> float:
     if math.isinf(value):
         raise ValueError(f"{digits[:20]} is out of range")
     return value
+
+
+def _whole(digits: str) -> int:
+    _finite(digits)
+    return int(digits)
 
 
 _YES = ("allow", "approve", "approved", "accept", "yes", "true")

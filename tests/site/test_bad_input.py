@@ -53,6 +53,7 @@ MALFORMED: dict[str, bytes] = {
     "NaN": b'{"content": NaN}',
     "infinity": b'{"content": -Infinity}',
     "overflowing number": b'{"content": 1e400}',
+    "overflowing integer": b'{"content": ' + b"9" * 400 + b"}",
     "endless integer": b'{"content": ' + b"9" * 5000 + b"}",
     "deep": b"[" * 100_000,
     "deep objects": b'{"a":' * 50_000,

@@ -25,7 +25,7 @@ from apps.accounts.models import User
 from apps.core.models import InstanceState
 from apps.memory.notes.creation import memory_bulk_create
 from tests.site.belongings import make_belongings
-InstanceState.objects.create(key="numbers", value=[-0.0, 1e22, 1e-07, 0.1, 2**60, {"deep": -0.0}])
+InstanceState.objects.create(key="numbers", value=[-0.0, 1e22, 1e-07, 0.1, 2**60, 10**400, {"deep": -0.0}])
 alice = User.objects.get(username="alice")
 make_belongings(alice)
 for start in (0, 700):

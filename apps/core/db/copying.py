@@ -239,13 +239,16 @@ def fingerprint(model: type[models.Model], using: str) -> tuple[int, int]:
 
 def _plain(value: Any) -> Any:
     """A value as both engines give it: bytes may be a view of memory; of the numbers in JSON, a large float comes back as a whole
-    one and -0.0 without its sign."""
+    one and -0.0 without its sign. An integer that no float can hold stays as it is."""
     if isinstance(value, bytes | memoryview):
         return bytes(value).hex()
     if isinstance(value, dict):
         return {key: _plain(each) for key, each in value.items()}
     if isinstance(value, list):
         return [_plain(each) for each in value]
-    return (
-        float(value) + 0.0 if isinstance(value, int | float) and not isinstance(value, bool) else value
-    )
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    try:
+        return float(value) + 0.0
+    except OverflowError:
+        return value
