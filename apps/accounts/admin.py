@@ -1,16 +1,21 @@
 """Accounts in the admin. What is secret or hashed is never shown."""
 
+from collections.abc import Sequence
+from typing import Any
+
 from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.models import Group
+from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
 from apps.accounts.models import APIToken, Preferences, Secret, SignInAttempt, User
-from apps.accounts.services import tokens_revoke, user_delete
+from apps.accounts.services import tokens_revoke, user_check_access, user_delete, users_check_going
 from apps.core.admin import IzzyModelAdmin, ReadOnlyAdmin
+from apps.core.errors import Conflict
 
 admin.site.unregister(Group)
 
@@ -25,9 +30,23 @@ class ResetPasswordForm(AdminPasswordChangeForm):  # type: ignore[misc]  # unfol
         return user
 
 
+class AccountForm(UserChangeForm):  # type: ignore[misc]  # unfold has no types
+    """As on the page of users: the last superuser stays."""
+
+    def clean(self) -> dict[str, Any]:
+        given: dict[str, Any] = super().clean()
+        try:
+            user_check_access(
+                user=self.instance, active=given["is_active"], superuser=given["is_superuser"]
+            )
+        except Conflict as error:
+            raise ValidationError(error.message) from error
+        return given
+
+
 @admin.register(User)
 class AccountAdmin(UserAdmin, IzzyModelAdmin):  # type: ignore[type-arg, misc]  # generic only for the type checker
-    form = UserChangeForm
+    form = AccountForm
     add_form = UserCreationForm
     change_password_form = ResetPasswordForm
     list_display = ("username", "is_active", "is_superuser", "last_login", "date_joined")
@@ -44,8 +63,19 @@ class AccountAdmin(UserAdmin, IzzyModelAdmin):  # type: ignore[type-arg, misc]  
         user_delete(user=obj)
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
-        for user in queryset:
+        for user in queryset.order_by("is_superuser"):  # who must stay while there are others goes last
             user_delete(user=user)
+
+    def get_deleted_objects(
+        self, objs: Sequence[User] | QuerySet[User], request: HttpRequest
+    ) -> tuple[Any, ...]:
+        """Where the last superuser is among those who would go, the page says that it must stay, and none goes."""
+        *shown, protected = super().get_deleted_objects(objs, request)
+        try:
+            users_check_going(list(objs))
+        except Conflict as error:
+            protected = [*protected, error.message]
+        return *shown, protected
 
 
 @admin.register(Preferences)

@@ -68,13 +68,25 @@ def user_set_password(*, user: User, password: str, revoke_tokens: bool) -> int:
 @transaction.atomic
 def user_set_active(*, user: User, active: bool) -> None:
     """Let a user in or keep them out; their data stays. The last superuser stays active."""
-    if not active:
-        _keep_one_superuser(user)
-    if user.leaving_at is not None:
-        raise Conflict("This account is being deleted.", code="leaving")
+    user_check_access(user=user, active=active, superuser=user.is_superuser)
     user.is_active = active
     user.save(update_fields=["is_active"])
     access_changed()
+
+
+def user_check_access(*, user: User, active: bool, superuser: bool) -> None:
+    """Raises Conflict where the account may not become so: the last superuser stays one that is active, and an account that is
+    being deleted stays out. Call it in the transaction that writes."""
+    if not (active and superuser):
+        _keep_one_superuser([user])
+    if user.leaving_at is not None:
+        raise Conflict("This account is being deleted.", code="leaving")
+
+
+def users_check_going(users: Collection[User]) -> None:
+    """Raises Conflict where no superuser would be left to those who stay."""
+    if User.objects.exclude(pk__in=[user.pk for user in users]).exists():
+        _keep_one_superuser(users)
 
 
 def user_delete(*, user: User) -> None:
@@ -86,8 +98,7 @@ def user_delete(*, user: User) -> None:
     with writing_for(user.pk):
         with transaction.atomic():
             if user.leaving_at is None:
-                if User.objects.exclude(pk=user.pk).exists():
-                    _keep_one_superuser(user)
+                users_check_going([user])
                 user.is_active, user.leaving_at = False, timezone.now()
                 user.save(update_fields=["is_active", "leaving_at"])
                 access_changed()
@@ -111,10 +122,12 @@ def users_lock(user_ids: Iterable[UUID]) -> None:
     list(rows.order_by("pk").values_list("pk"))
 
 
-def _keep_one_superuser(user: User) -> None:
+def _keep_one_superuser(users: Collection[User]) -> None:
+    """Raises Conflict where there is no superuser but among these."""
     lock_for_all(ACCOUNTS)
-    others = User.objects.filter(is_superuser=True, is_active=True).exclude(pk=user.pk)
-    if user.is_superuser and not others.exists():
+    keys = [user.pk for user in users]
+    others = User.objects.filter(is_superuser=True, is_active=True).exclude(pk__in=keys)
+    if any(user.is_superuser for user in users) and not others.exists():
         raise Conflict(
             "The last superuser must stay while there are other users.", code="last_superuser"
         )

@@ -3,7 +3,9 @@ from collections.abc import Callable
 from uuid import UUID
 
 import pytest
+from django.contrib.admin.models import LogEntry
 from django.test import Client
+from django.utils import timezone
 
 from apps.accounts.models import Preferences, User
 from apps.accounts.services import token_create, user_create, user_delete
@@ -20,6 +22,15 @@ def opens(token: str) -> bool:
     """Whether an API token lets a program in."""
     headers = {"Authorization": f"Bearer {token}"}
     return Client().get("/api/v1/memories/", headers=headers).status_code == 200
+
+
+def change(browser: Client, user: User, **ticked: str) -> str:
+    """Sends the admin's form of an account with these boxes ticked; returns the page that comes."""
+    dates = {"date_joined_0": "2031-05-01", "date_joined_1": "12:00:00"}
+    form = {"username": user.username} | dates | ticked
+    response = browser.post(f"/admin/accounts/user/{user.pk}/change/", form, follow=True)
+    user.refresh_from_db()
+    return response.content.decode()
 
 
 def shown_password(response: object) -> str:
@@ -91,6 +102,63 @@ def test_the_superuser_deletes_a_user_with_everything(admin: User, alice: User, 
     sign_in(admin).post(f"/settings/users/{alice.pk}/delete/")
     assert not User.objects.filter(username="alice").exists()
     assert not Preferences.objects.filter(user_id=alice.pk).exists()
+
+
+@pytest.mark.parametrize("ticked", ["is_active", "is_superuser"])
+def test_nor_does_the_admin_keep_the_last_superuser_out(
+    admin: User, alice: User, sign_in: SignIn, ticked: str
+) -> None:
+    page = change(sign_in(admin), admin, is_staff="on", **{ticked: "on"})
+    assert "The last superuser must stay" in page
+    assert admin.is_active
+    assert admin.is_superuser
+
+
+def test_in_the_admin_another_superuser_becomes_an_ordinary_user(
+    admin: User, alice: User, sign_in: SignIn
+) -> None:
+    browser = sign_in(admin)
+    for ticked in ({"is_superuser": "on"}, {}):
+        assert "was changed successfully" in change(browser, alice, is_active="on", **ticked)
+        assert alice.is_superuser is bool(ticked)
+
+
+def test_the_admin_lets_nobody_into_an_account_that_is_being_deleted(
+    admin: User, alice: User, sign_in: SignIn
+) -> None:
+    User.objects.filter(pk=alice.pk).update(is_active=False, leaving_at=timezone.now())
+    assert "This account is being deleted." in change(sign_in(admin), alice, is_active="on")
+    assert not alice.is_active
+
+
+def test_where_the_admin_would_delete_the_last_superuser_it_deletes_nobody(
+    admin: User, alice: User, bob: User, sign_in: SignIn
+) -> None:
+    browser = sign_in(admin)
+    some = {
+        "action": "delete_selected",
+        "_selected_action": [str(admin.pk), str(alice.pk)],
+        "post": "yes",
+    }
+    one = browser.post(f"/admin/accounts/user/{admin.pk}/delete/", {"post": "yes"})
+    for response in (one, browser.post("/admin/accounts/user/", some)):
+        assert "The last superuser must stay" in response.content.decode()
+    assert User.objects.count() == 3
+    assert not LogEntry.objects.exists()
+
+
+def test_the_admin_deletes_chosen_users_with_everything(
+    admin: User, alice: User, bob: User, sign_in: SignIn
+) -> None:
+    User.objects.filter(pk=alice.pk).update(is_superuser=True)
+    some = {
+        "action": "delete_selected",
+        "_selected_action": [str(alice.pk), str(bob.pk)],
+        "post": "yes",
+    }
+    sign_in(admin).post("/admin/accounts/user/", some)
+    assert list(User.objects.all()) == [admin]
+    assert not Preferences.objects.exclude(user=admin).exists()
 
 
 @pytest.mark.parametrize("path", ["", "{pk}/password/", "{pk}/active/", "{pk}/delete/"])
