@@ -69,15 +69,16 @@ def own_batches(file: BinaryIO, *, at: int = 0, number: int = 0) -> Iterator[Bat
 
 
 def _is_full(batch: Batch, group: RecordGroup | None, kind: str) -> bool:
-    """Whether a record of that group begins another batch."""
+    """Whether a record of that group begins another batch; one that could not be read (None) stands among those before it."""
     if group is not None and batch.group is not None and group is not batch.group:
         return True
     if batch.count >= MOST_RECORDS:
         return True
     if batch.count < RECORDS and batch.weight < CHARS:
         return False
-    part = group is not None and group.whole and kind not in (group.heads or group.kinds)
-    return not part
+    if group is None:
+        return batch.group is None or not batch.group.whole
+    return not group.whole or kind in (group.heads or group.kinds)
 
 
 def _add(batch: Batch, line: FileLine, group: RecordGroup | None) -> None:

@@ -20,6 +20,7 @@ from apps.memory.files.services import file_delete, file_write
 from apps.memory.models import Import, Memory, MemoryEdge
 from apps.memory.notes.changes import memory_delete
 from apps.memory.notes.creation import memory_create
+from apps.memory.transfer import batches
 from apps.memory.transfer.jobs import import_cancel, import_create, import_get
 from apps.memory.transfer.running import Run, import_taken, imports_run
 from apps.memory.transfer.storage import import_path
@@ -117,6 +118,19 @@ def test_a_broken_line_is_reported_with_its_number_and_the_rest_is_taken(
     (wrong,) = job.report["wrong"]
     assert wrong["line"] == 3
     assert "no JSON" in wrong["message"]
+
+
+def test_what_stands_behind_a_broken_line_is_taken_with_what_it_belongs_to(
+    full: User, bob: User, take_in: TakeIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batches, "RECORDS", 1)
+    data = exported(full)
+    whole = take_in(bob, data, own=True, dry_run=True)
+    broken = b"".join(line + b'{"type":\n' for line in data.splitlines(True))
+    job = take_in(bob, broken, own=True)
+    assert counts(job) == counts(whole)
+    assert counts(job)["revision"] > 0
+    assert job.report["skipped"] == []
 
 
 @pytest.mark.parametrize(
