@@ -13,7 +13,8 @@ from pydantic import Field
 from apps.chat.attachments.files import file_read, file_write, files_remove
 from apps.chat.attachments.kinds import NAME_CHARS, clean_name
 from apps.chat.attachments.reading import Inspected, inspect
-from apps.chat.attachments.services import made_row
+from apps.chat.attachments.selectors import bytes_kept
+from apps.chat.attachments.services import made_row, quota_check
 from apps.chat.models import Attachment
 from apps.core.errors import InvalidInput, IzzyError, NotFound
 from apps.core.http.shapes import Checked, text
@@ -37,6 +38,8 @@ from apps.core.transfer import (
 
 logger = logging.getLogger(__name__)
 AT_ONCE = 5
+UNSTORED = "attachment_bytes"
+"""A dry run's fact: bytes of the files that earlier batches would have stored."""
 
 
 def _content(value: object, *, field: str) -> bytes:
@@ -73,7 +76,8 @@ def attachment_rows(user_id: UUID) -> Iterator[Row]:
 
 
 def attachments_plan(taking: Taking, entries: Sequence[Entry]) -> Write:
-    """Plans files of the user's own conversations; somebody else's export has none to take."""
+    """Plans files of the user's own conversations, as many as IZZY_ATTACHMENT_QUOTA has room for; somebody else's export has none
+    to take."""
     if not taking.own:
         for entry in entries:
             taking.report.skip(entry, OWN_ONLY)
@@ -82,6 +86,8 @@ def attachments_plan(taking: Taking, entries: Sequence[Entry]) -> Write:
     ids = ids_here(taking, "attachment", {record.id for _, record in given})
     places = ids_here(taking, "conversation", {record.conversation for _, record in given})
     made: dict[UUID, tuple[Attachment, bytes, Inspected]] = {}
+    unstored = int(taking.facts.get(UNSTORED, "0"))
+    kept = bytes_kept(taking.user_id)
     for entry, record in given:
         key = ids[record.id]
         if ids.known(record.id) or key in made:
@@ -90,6 +96,7 @@ def attachments_plan(taking: Taking, entries: Sequence[Entry]) -> Write:
             taking.report.skip(entry, GONE)
         else:
             try:
+                quota_check(kept + unstored + len(record.content))
                 found = inspect(clean_name(record.name), record.content)
             except IzzyError as error:
                 taking.report.refuse(entry, error.message)
@@ -97,8 +104,11 @@ def attachments_plan(taking: Taking, entries: Sequence[Entry]) -> Write:
             row = made_row(taking.user_id, key, record.name, record.content, found)
             row.conversation_id, row.created_at = places[record.conversation], record.created_at
             made[key] = (row, record.content, found)
+            unstored += row.size
             taking.report.take("attachment")
     taking.fresh |= made.keys()
+    if taking.dry_run:
+        taking.facts[UNSTORED] = str(unstored)
     return partial(_store, taking.user_id, list(made.values())) if made else write_nothing
 
 

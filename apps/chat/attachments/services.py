@@ -86,15 +86,20 @@ def megabytes(size: int) -> str:
     return f"{size / 1_000_000:,.1f} MB".replace(".0 ", " ")
 
 
-def _check_room(user_id: UUID, size: int) -> None:
+def quota_check(size: int) -> None:
+    """Raises Conflict `quota_exceeded` where the files of a user may not take so many bytes."""
     quota = settings.IZZY_ATTACHMENT_QUOTA
-    if bytes_kept(user_id) + size > quota:
+    if size > quota:
         raise Conflict(
             f"Your attachments would take more than the {megabytes(quota)} that they may. Delete some of them, or conversations "
             "that have some.",
             code="quota_exceeded",
             limit=quota,
         )
+
+
+def _check_room(user_id: UUID, size: int) -> None:
+    quota_check(bytes_kept(user_id) + size)
     if Attachment.objects.for_user(user_id).filter(conversation=None).count() >= MAX_UNSENT:
         raise Conflict(
             f"{MAX_UNSENT} files wait to be sent already. Send or remove some.", code="too_many_unsent"

@@ -9,12 +9,13 @@ from uuid import uuid4
 import pytest
 from django.core.files.storage import FileSystemStorage
 from django.utils import timezone
+from pytest_django import Settings
 
 from apps.accounts.models import User
 from apps.accounts.services import user_delete
 from apps.capabilities.models import Capability, CapabilityVersion
 from apps.chat.conversations.ingest import messages_ingest
-from apps.chat.models import Conversation, Message
+from apps.chat.models import Attachment, Conversation, Message
 from apps.core.errors import InvalidInput, Unavailable
 from apps.memory.files.services import file_delete, file_write
 from apps.memory.models import Import, Memory, MemoryEdge
@@ -94,6 +95,21 @@ def test_capabilities_come_in_disabled_and_unapproved(full: User, bob: User, tak
     assert set(Capability.objects.for_user(bob).values_list("status", flat=True)) == {"disabled"}
     versions = CapabilityVersion.objects.for_user(bob)
     assert {(row.is_approved, row.untrusted) for row in versions} == {(False, True)}
+
+
+def test_files_beyond_the_quota_are_refused_with_a_sentence(
+    full: User, bob: User, take_in: TakeIn, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = rows_in(exported(full))
+    (place,) = (at for at, row in enumerate(rows) if row["type"] == "attachment")
+    rows[place:place] = [{**rows[place], "id": str(uuid4())} for _ in range(3)]
+    settings.IZZY_ATTACHMENT_QUOTA = Attachment.objects.for_user(full).get().size * 5 // 2
+    monkeypatch.setattr(batches, "RECORDS", 1)
+    for dry_run in (True, False):
+        job = take_in(bob, as_file(rows), own=True, dry_run=dry_run)
+        assert (counts(job)["attachment"], counts(job, "wrong")) == (2, {"attachment": 2})
+        assert "would take more than the" in job.report["wrong"][0]["message"]
+    assert Attachment.objects.for_user(bob).count() == 2
 
 
 def test_others_conversations_bring_what_was_said_alone(full: User, bob: User, take_in: TakeIn) -> None:
