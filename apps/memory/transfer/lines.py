@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
+from django.conf import settings
+
 from apps.core.errors import InvalidInput
 from apps.core.text import strict_loads, unstorable
 from apps.core.transfer import Entry, groups
@@ -14,7 +16,6 @@ from .records import Upload
 
 NAME = "izzy"
 VERSION = 1
-MAX_LINE_BYTES = 32_000_000
 MAX_DEPTH_NOTE = "It is nested too deeply."
 _BOM = b"\xef\xbb\xbf"
 _LOOKED_AT = 65_536
@@ -58,19 +59,25 @@ def check_encoding(upload: Upload) -> None:
         raise InvalidInput("The file is packed. Unpack it first.", code="wrong_encoding")
 
 
+def max_line_bytes() -> int:
+    """A line may have so many: at the least those of a record with the largest file that may be attached, in base64."""
+    return max(32_000_000, settings.IZZY_ATTACHMENT_LIMIT * 4 // 3 + 100_000)
+
+
 def lines(file: BinaryIO, *, at: int = 0, number: int = 0) -> Iterator[FileLine]:
     """The lines from byte `at` on, behind line `number`. Empty lines are passed over."""
     file.seek(at)
-    while raw := file.readline(MAX_LINE_BYTES):
+    limit = max_line_bytes()
+    while raw := file.readline(limit):
         number += 1
         whole, entry = True, Entry("", None, f"line {number}", number)
-        while len(raw) >= MAX_LINE_BYTES and not raw.endswith(b"\n"):
-            whole, raw = False, file.readline(MAX_LINE_BYTES)  # the rest of it
+        while len(raw) >= limit and not raw.endswith(b"\n"):
+            whole, raw = False, file.readline(limit)  # the rest of it
             if not raw:
                 break
         ends = file.tell()
         if not whole:
-            yield FileLine(entry, ends, f"The line has more than {MAX_LINE_BYTES:,} bytes.")
+            yield FileLine(entry, ends, f"The line has more than {limit:,} bytes.")
             continue
         raw = raw.removeprefix(_BOM) if number == 1 else raw
         if raw.strip():

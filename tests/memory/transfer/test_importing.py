@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+from io import BytesIO
 from typing import Any
 from uuid import uuid4
 
@@ -23,6 +24,7 @@ from apps.memory.notes.changes import memory_delete
 from apps.memory.notes.creation import memory_create
 from apps.memory.transfer import batches
 from apps.memory.transfer.jobs import import_cancel, import_create, import_get
+from apps.memory.transfer.lines import lines
 from apps.memory.transfer.running import Run, import_taken, imports_run
 from apps.memory.transfer.storage import import_path
 from tests.memory.conftest import found_texts
@@ -172,6 +174,15 @@ def test_a_wrong_record_gets_a_sentence(line: bytes, says: str, bob: User, take_
     assert contents(bob) == {"One", "Two"}
     (wrong,) = job.report["wrong"]
     assert (wrong["line"], says in wrong["message"]) == (3, True), wrong
+
+
+def test_a_line_has_room_for_the_largest_file_that_may_be_attached(settings: Settings) -> None:
+    settings.IZZY_ATTACHMENT_LIMIT = 36_000_000
+    line = b'{"type":"attachment","content":"%s"}\n'
+    (largest,) = lines(BytesIO(line % (b"A" * 48_000_000)))
+    assert not largest.problem
+    (larger,) = lines(BytesIO(line % (b"A" * 49_000_000)))
+    assert "more than 48,100,000 bytes" in larger.problem
 
 
 def test_half_a_file_says_so(full: User, bob: User, take_in: TakeIn) -> None:
