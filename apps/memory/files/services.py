@@ -4,7 +4,7 @@ All take paths as they come and raise `apps.core.errors`: InvalidInput and TooLa
 NotFound and Conflict with the sentences of the memory tool's documentation.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -180,14 +180,25 @@ def owner_lock(user_id: UUID) -> None:
     get_user_model().objects.select_for_update().values_list("pk").get(pk=user_id)
 
 
-def check_free(user_id: UUID, path: str, *, field: str = "path", moving: UUID | None = None) -> None:
-    """Raises Conflict where a file cannot be: at a directory, or beneath a file; the one `moving` does not count."""
-    if is_directory(user_id, path, without=moving):
+def check_free(
+    user_id: UUID,
+    path: str,
+    *,
+    field: str = "path",
+    moving: UUID | None = None,
+    coming: Collection[str] = (),
+) -> None:
+    """Raises Conflict where a file cannot be: at a directory, or beneath a file. The one `moving` does not count; files that are
+    `coming` at these paths do."""
+    within = any(other.startswith(inside(path)) for other in coming)
+    if within or is_directory(user_id, path, without=moving):
         message = f"Error: {path} is a directory. Choose the path of a file in it."
         raise Conflict(message, code="is_directory", field=field)
-    above = MemoryFile.objects.for_user(user_id).filter(path__in=parents(path)).first()
-    if above is not None and above.pk != moving:
-        message = f"Error: {above.path} is a file, so nothing can lie in it."
+    above = MemoryFile.objects.for_user(user_id).filter(path__in=parents(path))
+    files = [file for key, file in above.values_list("pk", "path") if key != moving]
+    files += [file for file in parents(path) if file in coming]
+    if files:
+        message = f"Error: {files[0]} is a file, so nothing can lie in it."
         raise Conflict(message, code="not_a_directory", field=field)
 
 

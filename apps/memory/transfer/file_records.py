@@ -113,7 +113,7 @@ def files_plan(taking: Taking, entries: Sequence[Entry]) -> Write:
         else:
             try:
                 path = _free_path(record.path, taken)
-                check_free(taking.user_id, path)
+                check_free(taking.user_id, path, coming=[file.path for file in made.values()])
             except IzzyError as error:
                 taking.report.skip(entry, error.message.removeprefix("Error: "))
                 continue

@@ -19,7 +19,7 @@ from apps.chat.conversations.ingest import messages_ingest
 from apps.chat.models import Attachment, Conversation, Message
 from apps.core.errors import InvalidInput, Unavailable
 from apps.memory.files.services import file_delete, file_write
-from apps.memory.models import Import, Memory, MemoryEdge
+from apps.memory.models import Import, Memory, MemoryEdge, MemoryFile
 from apps.memory.notes.changes import memory_delete
 from apps.memory.notes.creation import memory_create
 from apps.memory.transfer import batches
@@ -112,6 +112,23 @@ def test_files_beyond_the_quota_are_refused_with_a_sentence(
         assert (counts(job)["attachment"], counts(job, "wrong")) == (2, {"attachment": 2})
         assert "would take more than the" in job.report["wrong"][0]["message"]
     assert Attachment.objects.for_user(bob).count() == 2
+
+
+@pytest.mark.parametrize(
+    ("paths", "says"),
+    [
+        (["/memories/a", "/memories/a/b/c"], "/memories/a is a file"),
+        (["/memories/a/b/c", "/memories/a"], "/memories/a is a directory"),
+    ],
+)
+def test_no_path_of_a_file_that_comes_is_a_directory_too(
+    bob: User, take_in: TakeIn, paths: list[str], says: str
+) -> None:
+    rows = [{"type": "file", "id": str(uuid4()), "path": path, "content": path} for path in paths]
+    job = take_in(bob, as_file([MANIFEST, *rows, END]))
+    (left_out,) = job.report["skipped"]
+    assert says in left_out["reason"]
+    assert MemoryFile.objects.for_user(bob).get().path == paths[0]
 
 
 def test_others_conversations_bring_what_was_said_alone(full: User, bob: User, take_in: TakeIn) -> None:
