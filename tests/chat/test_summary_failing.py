@@ -162,6 +162,25 @@ async def test_after_tool_calls_the_same_turn_goes_on_with_what_it_has(
     assert last[0]["content"][0]["text"].startswith("<summary>")
 
 
+async def test_an_answer_that_outgrows_the_model_halfway_is_kept_and_not_begun_again(
+    alice: User, model: AnthropicServer
+) -> None:
+    place = await conversation(alice)
+    said = "Context size has been exceeded."
+    full = reply("Two, and more", error_after=3, error_type="server_error", error_message=said)
+    model.add(reply("One."), full)
+    async with connected(alice) as page:
+        await page.say("First", conversation=place)
+        await page.ended()
+        queued = await page.say("Second", conversation=place)
+        end = await page.ended()
+        await scheduler().idle()
+        snapshot = await page.snapshot(place)
+    assert (end["type"], end["code"]) == ("error", "context_too_long")
+    assert "summing_up" not in page.types()
+    assert snapshot["messages"][-1]["text"] == page.text(queued["turn"]) == "Two, "
+
+
 async def test_a_single_message_too_long_for_the_model_ends_with_an_error_as_before(
     alice: User, model: AnthropicServer
 ) -> None:

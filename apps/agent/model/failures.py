@@ -13,16 +13,20 @@ STATUS_OF_TYPE = {
     "permission_error": 403,
     "not_found_error": 404,
     "request_too_large": 413,
+    "exceed_context_size_error": 413,  # llama.cpp's
     "rate_limit_error": 429,
     "api_error": 500,
     "timeout_error": 504,
     "overloaded_error": 529,
 }
 """The error type in a body beats the status: an error inside a stream comes with status 200."""
+# Said with whatever status: llama.cpp also says it with 500, or within a stream.
 TOO_LONG = (
     "prompt is too long",
     "context length",
     "context window",
+    "context size",
+    "context limit",
     "maximum context",
     "too many tokens",
 )
@@ -73,7 +77,7 @@ def status_error(
 ) -> ModelError:
     """The error for an HTTP status; `detail` is the endpoint's own message, without keys, `retry_after` in seconds."""
     detail = detail[:DETAIL_CHARS] or "no reason given."
-    if status in (400, 422) and any(words in detail.lower() for words in TOO_LONG):
+    if status not in KNOWN and any(words in detail.lower() for words in TOO_LONG):
         status = 413
     code, message = KNOWN.get(status) or (SERVER_ERROR if status >= 500 else REFUSED_REQUEST)
     when = _duration(retry_after) if retry_after and retry_after > 0 else "in a minute"

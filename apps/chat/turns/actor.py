@@ -162,13 +162,15 @@ class RunningTurn:
         return self._outcome(Response(text=text, usage=asdict(Usage())))
 
     async def _events(self, executor: ToolExecutor) -> AsyncGenerator[Event, None]:
-        """Yields the loop's events; once, a conversation too long for the model is summed up and asked again."""
+        """Yields the loop's events; once, a conversation too long for the model is summed up and asked again, but not where some of
+        the answer was shown already."""
         shortened = False
         while self.loop is not None:
             events = run_turn(self.loop, client=default_client(), executor=executor, store=self)
             async with aclosing(events):
                 async for event in events:
-                    if isinstance(event, TurnFailed) and event.code == TOO_LONG and not shortened:
+                    too_long = isinstance(event, TurnFailed) and event.code == TOO_LONG
+                    if too_long and not shortened and not self.partial:
                         shorter = await self._shorter(self.loop, Need.REFUSED)
                         if shorter is not None:
                             self.loop, shortened = shorter, True
