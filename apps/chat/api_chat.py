@@ -15,7 +15,7 @@ from rest_framework.request import Request
 
 from apps.accounts.credentials import event_stream, follow_check, following, server_sent
 from apps.agent.models import ToolCall
-from apps.agent.selectors import ToolCallOutput, toolcalls_undecided
+from apps.agent.selectors import ToolCallOutput
 from apps.agent.services import MAX_ANSWER_CHARS
 from apps.agent.turn.events import LAST_EVENTS
 from apps.chat.attachments.services import MAX_PER_MESSAGE
@@ -23,7 +23,7 @@ from apps.chat.conversations.messages import versions_of
 from apps.chat.conversations.selectors import conversation_get
 from apps.chat.models import OPEN_STATES, Conversation, Role, Turn, TurnEvent, TurnStatus
 from apps.chat.stream.events import events_of
-from apps.chat.stream.snapshot import Start
+from apps.chat.stream.snapshot import Start, asks_open
 from apps.chat.turns import services
 from apps.chat.turns.branches import branch_choose
 from apps.chat.turns.preparing import turn_with_conversation
@@ -330,16 +330,11 @@ class AnswerView(TurnView):
     def resume(self, call: ToolCall, seq: int, *, stream: bool) -> HttpResponseBase | dict[str, Any]:
         if call.conversation_id is None or call.turn_id is None:
             raise NotFound
-        left = {str(each.id) for each in toolcalls_undecided(user_id=self.user_id, turn_id=call.turn_id)}
-        if not left:
+        turn = _turn_of.first(self.user_id, call.turn_id)
+        asked = asks_open(turn) if turn is not None else []
+        if not asked:
             return self.follow(call.conversation_id, call.turn_id, stream=stream, after=seq)
         # What the turn still asks after this decision, as a `response` says it.
-        rows = (
-            Turn.objects.for_user(self.user_id)
-            .filter(id=call.turn_id)
-            .values_list("waiting_for", flat=True)
-        )
-        asked = [event for waiting_for in rows for event in waiting_for if event["id"] in left]
         pending: dict[str, Any] = {}
         for event in reversed(asked):
             name = "pending_question" if event["type"] == "question" else "pending_approval"

@@ -358,6 +358,38 @@ def test_a_snapshot_in_the_middle_of_an_answer_goes_on_with_the_live_events(redu
     assert [turn["state"] for turn in turns] == ["running", "queued"]
 
 
+def test_a_snapshot_asks_for_what_is_undecided_alone(reduce: Reduce) -> None:
+    call: Frame = {
+        "name": "ask_user",
+        "input": {},
+        "result": "",
+        "is_error": False,
+        "state": "waiting",
+        "duration_ms": 0,
+    }
+    asked = {
+        "id": "turn-1",
+        "state": "waiting",
+        "text": "",
+        "blocks": [],
+        "waiting_for": [{"type": "question", "id": "c2", "text": "How many?"}],
+        "tool_calls": [call | {"id": "c1"}, call | {"id": "c2"}],
+        "memories": [],
+    }
+    snapshot = {
+        "type": "snapshot",
+        "conversation": CONVERSATION,
+        "seq": 3,
+        "title": "",
+        "use_memory": True,
+        "messages": [],
+        "turn": asked,
+        "queued": [],
+    }
+    calls = reduce([], snapshot)["turns"][0]["segments"]
+    assert [(part["state"], part["asks"]) for part in calls] == [("open", None), ("asking", "question")]
+
+
 def test_an_answer_that_a_stopped_server_cut_off_looks_alike_while_one_watches_and_later(
     reduce: Reduce,
 ) -> None:

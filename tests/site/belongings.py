@@ -102,14 +102,14 @@ def make_belongings(owner: User) -> Belongings:
         summary=f"The {MARK} is allergic",
         summary_by="extract",
     )
-    turn = Turn.objects.create(
-        user=owner, conversation=conversation, state="waiting", waiting_for=[{"text": MARK}]
-    )
+    turn = Turn.objects.create(user=owner, conversation=conversation, state="waiting")
     Message.objects.for_user(owner).filter(conversation=conversation).update(turn=turn)
     call = ToolCall.objects.create(
         user=owner, conversation_id=conversation.pk, turn_id=turn.pk, round=1, position=0, tool_use_id="toolu_1",
         name="ask_user", state="waiting", waits_for="answer", input={"question": MARK},
     )  # fmt: skip
+    turn.waiting_for = [{"type": "question", "id": str(call.pk), "text": MARK}]
+    turn.save()
     ModelCall.objects.create(
         user=owner, conversation_id=conversation.pk, purpose="chat", model=MARK, endpoint="custom"
     )

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
+from apps.agent.selectors import toolcalls_undecided
 from apps.agent.turn.events import ModelRetry
 from apps.builder.builds.selectors import builds_in
 from apps.chat.conversations import markdown
@@ -114,7 +115,7 @@ def _turn_json(turn: Turn, live: LiveText) -> dict[str, Any]:
             {"block": live.segment * BLOCKS_PER_SEGMENT + index, "html": block.html}
             for index, block in enumerate(found)
         ],
-        "waiting_for": turn.waiting_for,
+        "waiting_for": asks_open(turn),
         "tool_calls": [
             MessageToolCallOutput.dump(toolcall_seen(call))
             for (_, number), rows in calls.items()
@@ -125,6 +126,14 @@ def _turn_json(turn: Turn, live: LiveText) -> dict[str, Any]:
         # The `model_retry` that nothing has followed yet.
         "retry": json.loads(newest.payload) if newest and newest.type == ModelRetry.type else None,
     }
+
+
+def asks_open(turn: Turn) -> list[dict[str, Any]]:
+    """The questions and approvals of `Turn.waiting_for` that nobody has decided yet."""
+    if not turn.waiting_for:
+        return []
+    undecided = {str(call.id) for call in toolcalls_undecided(user_id=turn.user_id, turn_id=turn.id)}
+    return [ask for ask in turn.waiting_for if ask["id"] in undecided]
 
 
 @one_view()

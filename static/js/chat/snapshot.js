@@ -2,7 +2,8 @@
 import { placeSummary } from "./summed-up.js";
 import { addBuild, addBuildOf, emptyState, newTurn, spaceAfter, textSegment, toolSegment } from "./state.js";
 
-const CALL_STATES = { pending: "open", running: "running", waiting: "asking", done: "done" };
+// A call that waits is asked about where the turn says so; one that is decided goes on with its turn.
+const CALL_STATES = { pending: "open", running: "running", waiting: "open", done: "done" };
 const OWN_SPEAKERS = new Set(["user", "assistant"]);
 
 /** The state a snapshot describes. */
