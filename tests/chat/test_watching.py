@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from apps.accounts.models import User
+from apps.agent.tools import base
+from apps.agent.tools.base import Tier, Tool, ToolContext
 from apps.chat.conversations import markdown
 from apps.chat.models import Conversation, TurnEvent
 from apps.chat.stream import hub
@@ -101,6 +103,65 @@ async def test_a_page_that_opens_in_the_middle_gets_the_text_so_far_and_the_rest
         await scheduler().idle()
     assert two.text(queued["turn"]) == "then the rest."
     assert shown(two, queued["turn"]) == ["<p>First <strong>part</strong>, then the rest.</p>"]
+
+
+@pytest.fixture
+def looking(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
+    """Offers a read-only tool `look`, which ends once the event is set."""
+    seen = asyncio.Event()
+
+    async def look(context: ToolContext, args: dict[str, object]) -> str:
+        await seen.wait()
+        return "seen"
+
+    tool = Tool(
+        name="look",
+        description="Looks.",
+        input_schema={"type": "object"},
+        handler=look,
+        tier=Tier.READ_ONLY,
+        timeout=900,
+    )
+    monkeypatch.setitem(base._tools, "look", tool)
+    return seen
+
+
+async def test_a_page_that_opens_while_a_round_still_runs_can_decide_what_it_asks(
+    alice: User, model: AnthropicServer, looking: asyncio.Event
+) -> None:
+    other, place = await conversation(alice), await conversation(alice)
+    asks = tool("conversation_delete", {"conversation_id": other})
+    model.add(reply(tool("look"), asks), reply("It is gone."))
+    async with connected(alice) as one, connected(alice) as two:
+        queued = await one.say("Look, then delete it", conversation=place)
+        asked = await one.until("approval_requested")
+        shown = (await two.snapshot(place))["turn"]
+        [ask] = shown["waiting_for"]
+        assert (shown["state"], ask["id"], ask["always"]) == ("running", asked["id"], True)
+
+        await two.send("approve", id=ask["id"], decision="always")
+        await two.send("ping")
+        assert (await two.until("error", "pong"))["type"] == "pong"
+        assert (await two.snapshot(place))["turn"]["waiting_for"] == []
+        looking.set()
+        while (await one.ended())["text"] != "It is gone.":
+            pass
+        await scheduler().idle()
+    assert (await turn(queued["turn"])).waiting_for == []
+
+
+async def test_a_page_that_opens_between_two_decisions_is_asked_for_the_other_alone(
+    alice: User, model: AnthropicServer
+) -> None:
+    questions = [tool("ask_user", {"question": text}) for text in ("Which?", "How many?")]
+    model.add(reply(*questions))
+    place = await conversation(alice)
+    async with connected(alice) as page:
+        await page.say("Choose", conversation=place)
+        asked = await page.ended()
+        await page.send("answer", id=asked["pending_question"]["id"], text="red")
+        shown = (await page.snapshot(place))["turn"]
+    assert [ask["text"] for ask in shown["waiting_for"]] == ["How many?"]
 
 
 async def test_coming_back_replays_what_was_missed_once(alice: User, model: AnthropicServer) -> None:

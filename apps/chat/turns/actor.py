@@ -48,7 +48,14 @@ from apps.chat.turns.queue import (
     work_next,
     work_waits,
 )
-from apps.chat.turns.store import EventLog, TurnOutcome, message_append, stopped, turn_finish
+from apps.chat.turns.store import (
+    EventLog,
+    TurnOutcome,
+    message_append,
+    stopped,
+    turn_ask,
+    turn_finish,
+)
 from apps.core.db.pool import in_db, shielded
 from apps.core.jobs.leases import LeaseLost
 from apps.core.log_ids import log_activity, log_ids
@@ -87,7 +94,6 @@ class RunningTurn:
     tokens: int = 0  # of the conversation's messages that are sent, by estimate
     is_unnamed: bool = False  # its conversation is called by its first words
     is_extracted: bool = False  # no model wrote the conversation's summary: it may be made anew
-    waiting_for: list[dict[str, Any]] = field(default_factory=list)
     begun: float = field(default_factory=perf_counter)
     first: float | None = None  # seconds until the first text came
 
@@ -151,8 +157,9 @@ class RunningTurn:
                 last = event
                 continue
             if isinstance(event, Question | ApprovalRequested):
-                self.waiting_for.append({"type": event.type, **event.fields()})
-            self.emit(event)
+                await shielded(self.log.commit(partial(turn_ask, self.turn_id, event)))
+            else:
+                self.emit(event)
         return self._outcome(last)
 
     async def _say(self, text: str) -> TurnOutcome:
@@ -206,7 +213,6 @@ class RunningTurn:
             turn_id=self.turn_id,
             state=TurnStatus.WAITING if event.waits else TurnStatus.DONE,
             event=event,
-            waiting_for=self.waiting_for if event.waits else [],
             usage=event.usage,
         )
 

@@ -168,7 +168,6 @@ class TurnOutcome:
     event: Event
     reason: Reason | None = None
     partial: Sequence[dict[str, Any]] = ()
-    waiting_for: Sequence[dict[str, Any]] = ()
     usage: dict[str, Any] = field(default_factory=dict)
 
 
@@ -227,15 +226,25 @@ def _reserved(conversation_ids: list[UUID]) -> QuerySet[Conversation, tuple[UUID
     return rows.values_list("id", "last_seq")
 
 
+def turn_ask(turn_id: UUID, ask: Event) -> list[LoggedEvent]:
+    """Writes what the turn asks its user, and returns the event of that. Other calls of the round may still run: whoever comes
+    to the conversation meanwhile can answer, too."""
+    [turn] = _turn(turn_id)
+    asked = [*turn.waiting_for, {"type": ask.type, **ask.fields()}]
+    update_all(Turn, ("waiting_for",), [(turn.id, [asked])])
+    return [LoggedEvent.of(turn.id, ask)]
+
+
 def turn_finish(outcome: TurnOutcome, seq: int) -> list[LoggedEvent]:
-    """Writes how the turn ended or what it waits for, and returns the events of that."""
+    """Writes how the turn ended or that it waits, and returns the events of that."""
     [turn] = _turn(outcome.turn_id)
     lines: list[LoggedEvent] = []
     if outcome.reason:
         closed = turn_close(turn, reason=outcome.reason, partial=outcome.partial, seq=seq)
         lines = [LoggedEvent.of(turn.id, event) for event in closed]
     turn.state = outcome.state
-    turn.waiting_for = list(outcome.waiting_for)
+    if outcome.state != TurnStatus.WAITING:
+        turn.waiting_for = []
     turn.usage = outcome.usage or turn.usage
     turn.ended_at = None if outcome.state == TurnStatus.WAITING else timezone.now()
     if isinstance(outcome.event, TurnFailed):
