@@ -762,6 +762,30 @@ def test_a_conversation_that_comes_late_does_not_take_the_place_of_a_new_one(sta
     expect(stage.chat.turns).to_have_count(0)
 
 
+def test_a_message_whose_conversation_was_left_before_it_was_confirmed_is_shown_once(
+    stage: Stage,
+) -> None:
+    record, page = Recording(), stage.page
+    stage.begin(record)
+    stage.play(finished(record, "turn-1", "Hi."))
+    stage.chat.wait_for(stage.chat.last, "done")
+    stage.chat.send("and then?")
+    stage.until(lambda: stage.sent[-1].get("text") == "and then?")
+    sent = stage.sent[-1]
+    page.locator("#new-chat").click()
+    expect(stage.chat.turns).to_have_count(0)
+    page.go_back()
+    stage.until(lambda: stage.sent[-1] == {"type": "open", "conversation": record.conversation})
+    queued, whole = record.queued("and then?", client_id=sent["client_id"]), opened(record)
+    whole["messages"].append({**queued["message"], "turn": "turn-2", "state": "done"})
+    stage.play(whole)
+    stage.until(lambda: stage.sent[-1] == sent)
+    assert len(stage.sockets) == 1, "it does not wait for the next reconnect"
+    stage.play(queued)
+    expect(stage.chat.turns.locator(".bubble")).to_have_text(["hello", "and then?"])
+    expect(page.get_by_text("Sending…")).to_have_count(0)
+
+
 def test_a_first_message_that_is_taken_late_does_not_change_the_address_of_what_was_opened_since(
     stage: Stage,
 ) -> None:

@@ -191,6 +191,8 @@ export class ChatPage {
 
   #showSnapshot(frame) {
     this.show(fromSnapshot(frame));
+    // Where the conversation was left meanwhile, what confirmed these went to nobody: the server says it again.
+    for (const sent of this.outbox.frames) if (sent.conversation === frame.conversation) this.socket.send(sent);
     this.around.showEarlier(frame.messages.length >= SNAPSHOT_MESSAGES);
     const wanted = takeMessageFromUrl() ?? this.wantedMessage;
     this.wantedMessage = null;
