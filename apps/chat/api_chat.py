@@ -64,6 +64,9 @@ class RetryInput(OpenInput):
     client_id: Annotated[str, CLIENT_ID] | None = Field(
         None, description="Your name for it: sent again, it makes no second turn."
     )
+    replaces: Id | None = Field(
+        None, description="The message that is meant; 409 where it is not the newest any more."
+    )
 
 
 class ChatInput(RetryInput):
@@ -289,7 +292,10 @@ class RetryView(TurnView):
         body = self.body(RetryInput)
         follow_check(self.user_id)
         sent = services.turn_retry(
-            user_id=self.user_id, conversation_id=conversation_id, client_id=body.client_id
+            user_id=self.user_id,
+            conversation_id=conversation_id,
+            client_id=body.client_id,
+            replaces=body.replaces,
         )
         return self.follow(sent.conversation_id, sent.turn_id, stream=body.stream)
 

@@ -209,6 +209,7 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is
             user_id=self.user.id,
             conversation_id=frame.values.get("conversation"),
             client_id=frame.values.get("client_id"),
+            replaces=frame.values.get("replaces"),
         )
         await self._send_on(sent)
 

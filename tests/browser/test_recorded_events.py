@@ -517,6 +517,26 @@ def test_an_edit_of_what_another_window_replaced_comes_back_as_a_new_message(sta
     )
 
 
+def test_trying_again_names_the_message_and_brings_its_answer_back_where_it_is_not_the_newest(
+    stage: Stage,
+) -> None:
+    record = Recording()
+    stage.begin(record)
+    stage.play(
+        *streamed(record, "turn-1", [("Yes.", 0, "<p>Yes.</p>")]), finished(record, "turn-1", "Yes.")
+    )
+    stage.chat.wait_for(stage.chat.last, "done")
+    stage.chat.last.hover()
+    stage.chat.last.get_by_role("button", name="Try again").click()
+    stage.until(lambda: stage.sent[-1]["type"] == "retry")
+    assert stage.sent[-1]["replaces"] == "message-1"
+    expect(stage.chat.last.locator(".prose")).to_have_count(0)
+    refused = {"type": "error", "code": "not_newest", "message": "Another was sent.", "extra": {}}
+    stage.play(refused | {"client_id": stage.sent[-1]["client_id"]})
+    expect(stage.chat.last.locator(".prose")).to_have_text("Yes.")
+    expect(stage.page.locator(".toast")).to_contain_text("Another was sent.")
+
+
 def test_a_message_not_confirmed_is_sent_again_after_reconnecting(stage: Stage) -> None:
     stage.chat.send("are you there?")
     stage.until(lambda: len(stage.sent) > 0)

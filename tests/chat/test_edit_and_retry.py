@@ -80,6 +80,28 @@ async def test_a_retry_asks_the_model_again_with_the_same_words(
     assert len(model.messages[1]["messages"]) == 1
 
 
+async def test_a_retry_of_what_is_not_the_newest_message_any_more_is_refused(
+    alice: User, model: AnthropicServer
+) -> None:
+    model.add(reply("One."), reply("Two."), reply("Two, again."))
+    async with connected(alice) as page, connected(alice) as stale:
+        place = await conversation(alice)
+        first = await page.say("First", conversation=place)
+        await page.ended()
+        second = await page.say("Second", conversation=place)
+        await page.ended()
+        await scheduler().idle()
+        await stale.send("retry", conversation=place, replaces=first["message"]["id"])
+        refused = await stale.until("error", "turn_queued")
+        assert refused["code"] == "not_newest"
+        await page.send("retry", conversation=place, replaces=second["message"]["id"])
+        assert (await page.ended())["text"] == "Two, again."
+        await scheduler().idle()
+    assert [text[-1] for _, _, text in await messages(place)] == [
+        said(text)[0] for text in ("First", "One.", "Second", "Two, again.")
+    ]
+
+
 async def test_nothing_is_replaced_while_a_turn_runs(alice: User, model: AnthropicServer) -> None:
     held = reply("One two", hold_after=3)
     model.add(held)

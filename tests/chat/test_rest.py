@@ -240,6 +240,8 @@ async def test_retry_and_replace_over_rest(
     rows = (await program.get(f"conversations/{place}/messages/")).json()["results"]
     body = {"message": "Hello", "conversation": place, "replaces": rows[0]["id"]}
     assert (await program.post("chat/", body)).json()["text"] == "Three."
+    late = await program.post(f"conversations/{place}/retry/", {"replaces": rows[0]["id"]})
+    assert (late.status_code, late.json()["code"]) == (409, "not_newest")
     await scheduler().idle()
     rows = (await program.get(f"conversations/{place}/messages/")).json()["results"]
     assert [row["text"] for row in rows] == ["Hello", "Three."]

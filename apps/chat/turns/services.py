@@ -99,8 +99,13 @@ def message_send(
     return _once(user_id, name, store)
 
 
-def turn_retry(*, user_id: UUID, conversation_id: object, client_id: object = "") -> Sent:
-    """Sends the newest user message again; its old answer stays as a version. Errors as for `message_send`."""
+def turn_retry(
+    *, user_id: UUID, conversation_id: object, client_id: object = "", replaces: object = None
+) -> Sent:
+    """Sends the newest user message again; its old answer stays as a version. Errors as for `message_send`.
+
+    `replaces` is the id of the message that is meant: Conflict `not_newest` where that is not the newest any more.
+    """
     name = clean_text(client_id or "", field="client_id", max_chars=MAX_CLIENT_ID, allow_empty=True)
 
     def store() -> Sent:
@@ -109,6 +114,11 @@ def turn_retry(*, user_id: UUID, conversation_id: object, client_id: object = ""
         newest = _own_messages(conversation).last()
         if newest is None:
             raise Conflict("There is no message to send again.", code="nothing_to_retry")
+        if replaces is not None and newest.id != parse_id(replaces):
+            raise Conflict(
+                "Another message has been sent here since: only the newest can be answered again.",
+                code="not_newest",
+            )
         spoken = newest.turn is not None and newest.turn.spoken
         files = ids_in(newest.blocks)
         return _turn_create(conversation, name, newest.text, newest, files, spoken=spoken)

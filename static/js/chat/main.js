@@ -106,7 +106,9 @@ export class ChatPage {
 
   /** The newest message once more; its old answer goes. */
   retry(turn) {
-    this.#sendFrame({ type: "retry", conversation: this.state.conversation, client_id: uuid() }, turn.user.text, turn.user.id, turn.user.attachments);
+    const frame = { type: "retry", conversation: this.state.conversation, client_id: uuid() };
+    if (turn.user.id) frame.replaces = turn.user.id;
+    this.#sendFrame(frame, turn.user.text, turn.user.id, turn.user.attachments);
   }
 
   /** Shows the message at once, and keeps it until the server has confirmed it. */
