@@ -5,7 +5,7 @@ from base64 import b64encode
 from collections.abc import Callable
 from typing import Any
 
-from playwright.sync_api import Dialog, Page, Route, StorageState, expect
+from playwright.sync_api import Dialog, Page, Response, Route, StorageState, expect
 
 from tests.browser.chat import Chat
 from tests.browser.conftest import Watch
@@ -94,6 +94,40 @@ def test_files_are_brought_refused_sent_looked_at_kept_and_deleted(
     page.reload()
     expect(chat.last.locator(".bubble")).to_have_text("What are these?")
     expect(chat.last.locator(".attached li")).to_have_count(0)
+
+
+def test_what_is_taken_away_unsent_is_deleted_and_what_a_message_had_stays(
+    server: Server, someone: StorageState, open_page: Callable[..., Page]
+) -> None:
+    page = open_page(server.url, state=someone)
+    chat, ready = Chat(page), page.locator(".attached-chip[data-state=ready]")
+    pick = page.locator("[data-attach-input]")
+
+    def kept() -> list[str]:
+        answer = page.request.get(f"{server.url}/api/v1/attachments/").json()
+        return [row["name"] for row in answer["results"]]
+
+    def is_deletion(response: Response) -> bool:
+        return response.request.method == "DELETE"
+
+    pick.set_input_files([picked("one.txt", b"One.")])
+    expect(ready).to_have_count(1)
+    assert kept() == ["one.txt"]
+    with page.expect_response(is_deletion):
+        page.get_by_role("button", name="Take one.txt away").click()
+    assert kept() == []
+
+    pick.set_input_files([picked("two.txt", b"Two.")])
+    expect(ready).to_have_count(1)
+    chat.say("Look at this")
+    chat.last.locator(".user").hover()
+    chat.last.locator("[data-edit]").click()
+    page.get_by_role("button", name="Take two.txt away").click()
+    pick.set_input_files([picked("three.txt", b"Three.")])
+    expect(ready).to_have_count(1)
+    with page.expect_response(is_deletion):
+        page.get_by_role("button", name="Cancel").click()
+    assert kept() == ["two.txt"]
 
 
 def test_what_is_pasted_and_dropped_reaches_the_model_and_what_is_too_large_does_not(

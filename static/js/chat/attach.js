@@ -1,6 +1,6 @@
 // The files that go with the message being written: picked, dropped or pasted, sent to the server at once, shown as chips.
 import { h, icon, iconButton } from "../core/dom.js";
-import { ApiError, csrfToken } from "../core/api.js";
+import { api, ApiError, csrfToken } from "../core/api.js";
 import { fileSize, fileWords } from "./attached-view.js";
 
 const MOST = 10;
@@ -83,6 +83,12 @@ export class AttachmentTray {
     this.#draw();
   }
 
+  /** Takes all away for good, as nothing of it is to be sent. */
+  discard() {
+    this.#items.forEach(forget);
+    this.clear();
+  }
+
   #sent(file) {
     return { key: this.#next++, name: file.name, file };
   }
@@ -144,6 +150,7 @@ export class AttachmentTray {
 
   #remove(item) {
     item.abort?.abort();
+    forget(item);
     const at = this.#items.indexOf(item);
     this.#items = this.#items.filter((other) => other !== item);
     this.#draw();
@@ -192,6 +199,11 @@ export class AttachmentTray {
       this.form.querySelector("textarea").focus();
     });
   }
+}
+
+/** What was brought and will not be sent goes from the server; else it takes the place of other files there for a day. */
+function forget({ file }) {
+  if (file?.conversation === null) api("DELETE", `/api/v1/attachments/${file.id}/`).catch(() => {});
 }
 
 async function upload(body, signal) {

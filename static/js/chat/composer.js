@@ -108,6 +108,7 @@ export class Composer {
 
   cancelEdit() {
     if (this.#editing === null) return;
+    this.tray.discard();
     this.#endEdit();
     this.focus();
   }
