@@ -16,13 +16,13 @@ from tests.capabilities.making import draft
 pytestmark = pytest.mark.django_db
 
 
-def turn(user: User, *, seconds: int, ago: int = 1) -> Turn:
+def turn(user: User, *, seconds: int, ago: int = 1, state: str = "done") -> Turn:
     talk = Conversation.objects.create(user=user, title="Bees")
     ended = timezone.now() - timedelta(seconds=ago)
     return Turn.objects.create(
         user=user,
         conversation=talk,
-        state="done",
+        state=state,
         started_at=ended - timedelta(seconds=seconds),
         ended_at=ended,
     )
@@ -40,6 +40,19 @@ def test_long_answers_that_have_just_ended_are_told(alice: User, bob: User, clie
     client.force_login(alice)
     assert client.get("/news/?done").json()["done"] == [told]
     assert "done" not in client.get("/news/").json()
+
+
+@pytest.mark.parametrize(
+    ("state", "titles"),
+    [
+        ("failed", ["Izzy could not answer"]),
+        ("interrupted", ["Izzy could not answer"]),
+        ("stopped", []),
+    ],
+)
+def test_a_turn_without_an_answer_is_not_told_as_one(alice: User, state: str, titles: list[str]) -> None:
+    turn(alice, seconds=60, state=state)
+    assert [told["title"] for told in done_lately(alice.pk)] == titles
 
 
 def test_builds_that_have_just_ended_are_told(alice: User, bob: User) -> None:
