@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 
 from django.conf import settings
 from django.contrib.sessions.models import Session
-from django.db import DatabaseError, transaction
+from django.db import Error, transaction
 from django.db.models import QuerySet
 from django.http import StreamingHttpResponse
 from django.utils import timezone
@@ -118,9 +118,7 @@ class CredentialsWatch:
                 for credentials in await in_db(credentials_ended, list(self._held)):
                     for ended in self._held.get(credentials, ()):
                         ended.set()
-            except (
-                DatabaseError
-            ) as error:  # Asked again at once: whoever has to go must not stay for good.
+            except Error as error:  # Asked again at once: whoever has to go must not stay for good.
                 logger.warning("could not see which connections may stay: %s", error)
 
 

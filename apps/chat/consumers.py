@@ -13,7 +13,7 @@ from uuid import UUID
 from channels.consumer import get_handler_name
 from channels.exceptions import StopConsumer
 from channels.generic.websocket import AsyncWebsocketConsumer
-from django.db import DatabaseError
+from django.db import Error
 from django.urls import URLPattern, path
 
 from apps.accounts.access import require_scope
@@ -175,7 +175,7 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is
             await handler(self, frame)
         except IzzyError as error:
             await self._refuse(error, client_id)
-        except DatabaseError as error:
+        except Error as error:
             if (known := unavailable(error)) is None:
                 logger.exception("a frame could not be handled: the database failed")
                 known = Unavailable("The database did not answer. Try again.")
@@ -287,7 +287,7 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is
         try:
             await self.scheduler.flush(conversation_id)
             self.scheduler.hub.begin(watcher, await in_db(start))
-        except (IzzyError, DatabaseError):
+        except (IzzyError, Error):
             self._unfollow(conversation_id)
             raise
 

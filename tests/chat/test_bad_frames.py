@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from channels.testing import WebsocketCommunicator
 from django.contrib.sessions.backends.db import SessionStore
-from django.db import DatabaseError
+from django.db import DatabaseError, Error, InterfaceError
 from django.utils import timezone
 from pytest_django import Settings
 
@@ -268,7 +268,7 @@ async def test_a_database_that_fails_for_a_moment_does_not_let_anybody_stay_for_
     alice: User, runner: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(credentials, "LOOK_SECONDS", 0.05)
-    answers: list[object] = [DatabaseError("locked"), False, DatabaseError("locked"), True]
+    answers: list[object] = [DatabaseError("locked"), False, InterfaceError("closed"), True]
 
     def asked(held: list[credentials.Credentials]) -> list[credentials.Credentials]:
         answer = answers.pop(0)
@@ -329,13 +329,14 @@ async def test_frames_are_refused_while_the_consumer_is_busy_with_another(
     assert closed == socket_limits.CLOSE_FLOODING
 
 
+@pytest.mark.parametrize("error", [DatabaseError("locked"), InterfaceError("closed")])
 async def test_a_subscription_that_could_not_begin_is_not_kept(
-    alice: User, runner: None, monkeypatch: pytest.MonkeyPatch
+    alice: User, runner: None, monkeypatch: pytest.MonkeyPatch, error: Error
 ) -> None:
     """It would gather events that nobody gets, and the next message's would not come either."""
 
     def fails(*given: object, **named: object) -> None:
-        raise DatabaseError("locked")
+        raise error
 
     place = await conversation(alice)
     async with connected(alice) as page:

@@ -5,6 +5,7 @@ import json
 from typing import Any
 
 import pytest
+from django.db import InterfaceError
 
 from apps.accounts.models import User
 from apps.agent.tools import base
@@ -20,6 +21,7 @@ from apps.core.ids import uuid7
 from tests.chat.client import Socket, connected, program_of
 from tests.chat.rows import conversation, turn
 from tests.peers.anthropic_server import AnthropicServer, reply, tool
+from tests.waiting import until
 
 TURN = uuid7()
 ANSWER = "# Title\n\nSome *text* here.\n\n- one\n- two\n\n```python\nprint(1)\n```\n\nThe end."
@@ -261,6 +263,33 @@ async def test_what_another_process_stores_reaches_the_page(alice: User, model: 
         end = await page.ended()
     assert end["text"] == "From elsewhere."
     assert page.types()[:3] == ["snapshot", "turn_queued", "turn_started"]
+
+
+@pytest.mark.parametrize(
+    ("look", "nothing"),
+    [
+        ("apps.chat.stream.hub._news", {}),
+        ("apps.chat.turns.scheduler.conversations_with_build_news", []),
+    ],
+)
+async def test_rows_are_looked_at_again_after_a_connection_to_the_database_broke(
+    alice: User, model: AnthropicServer, monkeypatch: pytest.MonkeyPatch, look: str, nothing: object
+) -> None:
+    asked: list[object] = []
+
+    def looks(*given: object) -> object:
+        asked.append(given)
+        if len(asked) == 1:
+            raise InterfaceError("the connection is closed")
+        return nothing
+
+    async def asked_twice() -> bool:
+        return len(asked) > 1
+
+    monkeypatch.setattr(look, looks)
+    async with connected(alice) as page:
+        await page.snapshot(await conversation(alice))
+        await until(asked_twice)
 
 
 async def test_a_deleted_conversation_is_told_to_who_watches_it(

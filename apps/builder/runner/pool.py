@@ -8,7 +8,7 @@ from functools import partial
 from uuid import UUID
 
 from django.conf import settings
-from django.db import DatabaseError, connections
+from django.db import Error, connections
 from django.db.models import F
 
 from apps.agent.model.client import ModelClient
@@ -75,7 +75,7 @@ class BuildPool:
         try:
             await self._beat()
             await self._claim()
-        except DatabaseError:
+        except Error:
             logger.exception("the upkeep of builds failed; it goes on")
 
     async def _claim(self) -> None:
@@ -134,7 +134,7 @@ class BuildPool:
         try:
             # Whoever takes them up next does so without this attempt counting.
             await in_db(Build.lease_release, None, self.runner, attempt=F("attempt") - 1)
-        except DatabaseError:
+        except Error:
             logger.exception("builds could not be given back; they are taken up when their leases end")
 
 

@@ -16,7 +16,7 @@ from operator import itemgetter
 from typing import Any
 from uuid import UUID
 
-from django.db import DatabaseError
+from django.db import Error
 
 from apps.chat.conversations.links import links_now, through
 from apps.chat.conversations.markdown import may_link
@@ -239,7 +239,7 @@ class Feed:
         while self._links_known != (wanted := self._links_wanted):
             try:
                 leads = await in_db(links_now, self.conversation_id)
-            except DatabaseError as error:
+            except Error as error:
                 logger.warning("could not look up where links lead: %s", error)
                 return
             self._links_known = wanted
@@ -337,7 +337,7 @@ class Hub:
             }
             try:
                 news = await in_db(_news, known) if known else {}
-            except DatabaseError as error:
+            except Error as error:
                 logger.warning("could not look for events: %s", error)
                 continue
             for conversation_id, events in news.items():

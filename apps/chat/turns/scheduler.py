@@ -13,7 +13,7 @@ from typing import Any
 from uuid import UUID
 from weakref import WeakKeyDictionary, WeakSet
 
-from django.db import DatabaseError
+from django.db import Error
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
@@ -207,7 +207,7 @@ class Scheduler:
                     rescued = now
                     for conversation_id in await in_db(conversations_left):
                         await self.schedule(conversation_id)
-            except DatabaseError as error:
+            except Error as error:
                 log_failure(error, "the upkeep of conversations failed; it goes on")
 
 

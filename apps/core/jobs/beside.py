@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from django.db import DatabaseError, connections
+from django.db import Error, connections
 
 logger = logging.getLogger(__name__)
 
@@ -19,7 +19,7 @@ def done_every(seconds: float, work: Callable[[], object], name: str) -> Iterato
         while not left.wait(seconds):
             try:
                 work()
-            except DatabaseError as error:
+            except Error as error:
                 logger.warning("%s: the database failed: %s", name, error)
         connections.close_all()
 

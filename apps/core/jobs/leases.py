@@ -13,7 +13,7 @@ from functools import cache, partial
 from typing import Any, ClassVar
 from uuid import UUID
 
-from django.db import DatabaseError, models
+from django.db import Error, models
 from django.db import Error as DatabaseFailure
 from django.db.models import Q
 from django.db.models.functions import Now
@@ -147,7 +147,7 @@ class Leased(models.Model):
                 await shielded(in_db(cls.lease_extend, key, runner))
             except LeaseLost:
                 return
-            except DatabaseError as error:  # a busy database: there is time for another try
+            except Error as error:  # a busy database: there is time for another try
                 logger.warning("a lease could not be extended: %s", error)
 
 

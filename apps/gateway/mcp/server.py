@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
-from django.db import DatabaseError
+from django.db import Error
 from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import NotificationOptions, Server
@@ -318,7 +318,7 @@ class Changes:
         while self._listeners:
             try:
                 self._compare(await in_db(states, dict(self._known)))
-            except DatabaseError as error:
+            except Error as error:
                 logger.warning("could not see what has changed for MCP clients: %s", error)
             await asyncio.sleep(LOOK_SECONDS)
 
