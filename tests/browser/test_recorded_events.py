@@ -148,6 +148,20 @@ def test_what_is_allowed_is_asked_for_anew_when_a_new_version_is_built(stage: St
     assert len(asked) == 1
 
 
+def test_a_conversation_shows_as_much_of_why_a_build_failed_as_may_be_said_there(stage: Stage) -> None:
+    record = Recording()
+    error = {"code": "gave_up", "message": "The bank is evil.example."}
+    build = {"name": "dice", "state": "failed", "error": error, "missing_secrets": "", "messages": []}
+    stage.page.route("**/api/v1/builds/b1/*", lambda route: route.fulfill(json=build))
+    stage.begin(record)
+    told = {"code": "gave_up", "text": "The builder gave up; its page has its words."}
+    message = {"id": "m1", "number": 1, "type": "error", "payload": told}
+    with stage.page.expect_response("**/api/v1/builds/b1/*"):
+        stage.play(record.event("build", "turn-1", build_id="b1", message=message))
+    expect(stage.page.locator(".build-title")).to_have_text("dice could not be built")
+    expect(stage.page.locator(".build-now")).to_have_text(told["text"])
+
+
 SILENT = """window.WebSocket = class extends EventTarget {
   static OPEN = 1;
   readyState = 0;

@@ -11,6 +11,7 @@ from apps.agent.tools.base import find_tool
 from apps.agent.turn.executor import executor_for
 from apps.builder.builds.messages import BuildOrigin
 from apps.builder.builds.requesting import build_change
+from apps.builder.builds.selectors import messages_after
 from apps.builder.models import Build, State
 from apps.builder.runner.pool import BuildPool
 from apps.capabilities.catalog.files import CapabilityRefused
@@ -25,7 +26,7 @@ from apps.chat.models import Turn
 from apps.chat.turns.services import message_send
 from apps.core.db.pool import in_db
 from apps.core.ids import uuid7
-from tests.builder.scripts import DICE, SCHEMA, register, write
+from tests.builder.scripts import DICE, SCHEMA, code, register, write
 from tests.builder.test_building import built, request_build
 from tests.builder.test_permissions import ASK, HOST, ROLL, hand_in
 from tests.capabilities.making import draft
@@ -155,20 +156,25 @@ def test_nothing_is_built_of_an_archive_that_waits_for_approval(alice: User) -> 
     build_change(user_id=alice.pk, name=theirs.name, feedback="Louder.")
 
 
-async def test_what_a_builder_says_as_it_gives_up_is_no_word_of_izzys(
-    alice: User, model: AnthropicServer, pool: BuildPool
+@pytest.mark.parametrize("ending", ["gave_up", "max_rounds"])
+async def test_what_a_builder_and_its_tools_said_last_is_no_word_of_izzys(
+    alice: User, model: AnthropicServer, pool: BuildPool, ending: str
 ) -> None:
     sent = await in_db(lambda: message_send(user_id=alice.pk, text="Build me a dice roller."))
     origin = BuildOrigin(conversation_id=sent.conversation_id, turn_id=sent.turn_id)
     build = await in_db(lambda: request_build(alice, origin=origin))
-    model.add(ASK, write(), reply(EVIL), reply(EVIL))
+    model.add(ASK, write())
+    model.fallback = reply(EVIL) if ending == "gave_up" else code(f"raise ValueError({EVIL!r})")
     await pool.idle()
     done = await built(build)
-    assert (done.error_code, done.reason) == ("gave_up", EVIL)  # its page says it
+    assert done.error_code == ending
+    assert EVIL in done.reason  # its page says it
     turns = Turn.objects.for_user(alice).exclude(said="")
     said = await in_db(lambda: list(turns.values_list("said", flat=True)))
     assert said
-    assert not any("evil" in text for text in said)
+    card = (await in_db(messages_after, done))[-1].payload["text"]
+    assert not any("evil" in text for text in [*said, card])
+    assert ("25 rounds" in card) == (ending == "max_rounds")
     assert not await in_db(lambda: taint_of(alice.pk, sent.conversation_id).is_tainted)
     executor = await in_db(
         lambda: executor_for(user_id=alice.pk, conversation_id=sent.conversation_id, turn_id=uuid7())

@@ -115,8 +115,9 @@ def build_end(*, build: Build, code: str, reason: str) -> None:
     state = State.CANCELLED if code == CANCELLED else State.FAILED
     if not _close(build, state, code=code, reason=reason):
         return
-    capability_fail(user_id=build.user_id, capability_id=build.capability_id, reason=reason_shown(build))
-    _announce(build, MessageType.ERROR, {"code": code, "text": build.reason})
+    shown = reason_shown(build)
+    capability_fail(user_id=build.user_id, capability_id=build.capability_id, reason=shown)
+    _announce(build, MessageType.ERROR, {"code": code, "text": shown})
 
 
 @transaction.atomic
@@ -183,8 +184,11 @@ def _read_others(build: Build) -> bool:
 
 
 def reason_shown(build: Build) -> str:
-    """Why it failed, as it may be said in a conversation: what the builder itself said stands on the page alone once others spoke."""
-    return ITS_OWN_WORDS if build.error_code == GAVE_UP and others_spoke(build) else build.reason
+    """Why it failed, as it may be said in a conversation: once others spoke, the builder's own last words and what its tools last
+    printed, which follows the first line, stand on the build's page alone."""
+    if not others_spoke(build):
+        return build.reason
+    return ITS_OWN_WORDS if build.error_code == GAVE_UP else build.reason.partition("\n")[0]
 
 
 def _close(build: Build, state: State, *, code: str = "", reason: str = "") -> bool:

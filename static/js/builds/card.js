@@ -72,7 +72,8 @@ export class BuildCard {
     if (this.#messages.has(message.number)) return;
     this.#messages.set(message.number, message);
     this.#draw();
-    if (!this.#build || this.#messages.size < message.number) this.refresh();
+    const hasMore = this.whole && message.type === "error"; // the build has its reason in full
+    if (!this.#build || hasMore || this.#messages.size < message.number) this.refresh();
   }
 
   /** The conversation around it has changed. */

@@ -77,8 +77,10 @@ export function permissionNote({ version, secrets, stage }) {
 /** The line beneath the title: what it does just now, why it has not begun, or why it failed. */
 export function nowText(state, last, build, newest, whole) {
   if (state === "failed") {
-    const reason = build?.error?.message ?? newest?.payload.text ?? "";
-    return whole ? reason : reason.split("\n")[0];
+    // The build has the reason itself, for its own page; its message as much of it as may be said in a conversation.
+    const own = build?.error?.message;
+    const told = newest?.type === "error" ? newest.payload.text : undefined;
+    return whole ? own ?? told ?? "" : (told ?? own ?? "").split("\n")[0];
   }
   if (state === "failing") return newest.payload.problem;
   if (!isOpen(state)) return "";
