@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from django.db import transaction
 from pytest_django import Settings
 
 from apps.accounts.models import User
@@ -258,6 +259,32 @@ async def test_a_change_that_asks_for_more_leaves_the_old_version_in_use_until_i
     assert (await version_of(alice)).number == 2
     run = await capability_execute(user_id=alice.pk, name="dice_roller", args=ROLL)
     assert run.result.startswith("hurrah 1d6")
+
+
+async def test_a_change_that_was_allowed_before_it_could_be_tried_leaves_the_old_version_in_use(
+    alice: User, model: AnthropicServer, pool: BuildPool
+) -> None:
+    await in_db(request_build, alice)
+    model.add(write(), register())
+    await pool.idle()
+    await store(alice)
+    change = await in_db(
+        lambda: build_change(user_id=alice.pk, name="dice_roller", feedback="With my key.")
+    )
+    model.add(write(KEYED), hand_in(examples=EXAMPLES))
+
+    @transaction.atomic
+    def allow_and_delete() -> None:
+        build_answer(user_id=alice.pk, build_id=change.pk, decision="allow")
+        user_secret_delete(user_id=alice.pk, name=NAME)
+
+    await answered(change, pool, allow_and_delete)
+    assert (await said_of(change))["stage"] == "secrets"
+    assert (await version_of(alice)).number == 1, "it is not in use before its examples have passed"
+    await store(alice)
+    await versions_test()
+    assert (await version_of(alice)).number == 2
+    assert (await said_of(change))["stage"] == "ready"
 
 
 async def test_one_that_fails_its_test_stays_aside_and_can_be_repaired(

@@ -125,8 +125,8 @@ def build_succeed(*, build: Build, draft: Draft, tested: bool = True) -> Capabil
     """Makes the draft the capability's new version and ends the build. None where it had ended before.
 
     `tested` says that its examples have passed; else they are run when the user has allowed what it asks for. It counts as
-    approved where everything it asks for was allowed during the build. One that waits for approval leaves the version
-    before it in use. Raises InvalidInput, TooLarge as `version_add`; then nothing has happened.
+    approved where everything it asks for was allowed during the build. One that waits for approval, or for its test,
+    leaves the version before it in use. Raises InvalidInput, TooLarge as `version_add`; then nothing has happened.
     """
     if not _close(build, State.DONE):
         return None

@@ -81,7 +81,7 @@ def _version_write(
         **facts,
     )
     in_use = capability.status == Status.ACTIVE and capability.current and capability.current.is_approved
-    if version.is_approved or not (beside and in_use):
+    if not (beside and in_use and version.is_pending):
         make_current(capability, version)
     _older_remove(capability)
     if version.untrusted and approved_by is None:
@@ -225,8 +225,8 @@ def version_add(
     """A new version, which becomes the current one; the capability is active then, a disabled one stays disabled.
 
     Where it asks for hosts or secrets it waits for approval, whatever earlier versions were allowed. `approved_by` as
-    in `capability_create`; `tested` says that its examples have passed. With `beside`, one that waits for approval leaves
-    a version in use that needs none. Raises NotFound, InvalidInput, TooLarge.
+    in `capability_create`; `tested` says that its examples have passed. With `beside`, one of the builder's
+    that waits for approval, or for its test after that, leaves a version in use. Raises NotFound, InvalidInput, TooLarge.
     """
     return _version_write(
         capability_locked(user_id, capability_id),
