@@ -200,6 +200,9 @@ async def test_files_and_notes_are_resources(site: Site, over_http: Client) -> N
         uri = "izzy://files/memories/bees/hive%201.md"
         assert listed[uri].size == len("Queen: Anna")
         assert (await client.read_resource(uri)).contents[0].text == "Queen: Anna"  # type: ignore[union-attr]
+        assert (await client.read_resource(f"izzy://notes/{note}")).contents[0].text == (  # type: ignore[union-attr]
+            "The user keeps bees."
+        )
         recent = (await client.read_resource("izzy://notes/recent")).contents[0].text  # type: ignore[union-attr]
         assert "keeps bees" in recent
         templates = (await client.list_resource_templates()).resource_templates

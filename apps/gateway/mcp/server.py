@@ -48,6 +48,7 @@ from mcp.types import (
 from apps.accounts.credentials import credentials_watch
 from apps.capabilities.models import Capability, Status
 from apps.core.db.pool import in_db
+from apps.core.db.writing import writing_for
 from apps.core.errors import IzzyError
 from apps.search.models import IndexOwner
 
@@ -127,7 +128,8 @@ class Handlers:
     ) -> ReadResourceResult:
         caller = await self.find_caller(context)
         try:
-            contents = await in_db(resource_read, caller.user_id, params.uri)
+            with writing_for(caller.user_id):  # that a note was read is noted
+                contents = await in_db(resource_read, caller.user_id, params.uri)
         except IzzyError as error:
             raise MCPError(
                 code=INVALID_PARAMS, message=error.message, data={"uri": params.uri}
@@ -144,7 +146,8 @@ class Handlers:
         if params.name != CONTEXT:
             raise MCPError(code=INVALID_PARAMS, message=f"There is no prompt {params.name[:100]!r}.")
         try:
-            return await in_db(context_prompt, caller.user_id, params.arguments or {})
+            with writing_for(caller.user_id):
+                return await in_db(context_prompt, caller.user_id, params.arguments or {})
         except IzzyError as error:
             raise MCPError(code=INVALID_PARAMS, message=error.message) from None
 
