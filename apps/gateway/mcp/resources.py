@@ -33,6 +33,7 @@ FILES = "izzy://files"
 NOTES = "izzy://notes/"
 RECENT = f"{NOTES}recent"
 RECENT_NOTES = 20
+FROM_OTHERS = "from an untrusted source"
 TITLE_CHARS = 80
 PAGE = 200
 MAX_QUERY_CHARS = 10_000
@@ -134,20 +135,23 @@ def _recent() -> Resource:
 
 
 def _note(note: Memory) -> Resource:
+    quoted = truncated(" ".join(note.content.split()), TITLE_CHARS)
     return Resource(
         uri=f"{NOTES}{note.note_id}",
         name=note.note_id,
-        title=truncated(" ".join(note.content.split()), TITLE_CHARS),
+        title=f"A note {FROM_OTHERS}" if note.trust == Trust.UNTRUSTED else quoted,
         mime_type=MARKDOWN,
         annotations=Annotations(last_modified=note.updated_at.isoformat(timespec="seconds")),
     )
 
 
 def _file(file: MemoryFile) -> Resource:
+    path, untrusted = file.path.removeprefix(f"{ROOT}/"), file.trust == Trust.UNTRUSTED
     return Resource(
         uri=f"{FILES}{quote(file.path)}",
         name=file.path,
-        title=file.path.removeprefix(f"{ROOT}/"),
+        title=f"{path} ({FROM_OTHERS})" if untrusted else path,
+        description=f"A file {FROM_OTHERS}: others may have given it its name." if untrusted else None,
         mime_type=_mime_type(file.path),
         size=file.size,
         annotations=Annotations(last_modified=file.updated_at.isoformat(timespec="seconds")),
@@ -155,7 +159,7 @@ def _file(file: MemoryFile) -> Resource:
 
 
 def _line(note: Memory, zone: tzinfo) -> str:
-    mark = " (from an untrusted source)" if note.trust == Trust.UNTRUSTED else ""
+    mark = f" ({FROM_OTHERS})" if note.trust == Trust.UNTRUSTED else ""
     return f"- {' '.join(note.content.split())}{mark} ({note.note_id}, {note.updated_at.astimezone(zone):%Y-%m-%d})"
 
 
