@@ -243,9 +243,11 @@ def _settle(caller: Caller, call: Call, waiting: WaitingCall, answer: str) -> No
         else:
             waiting.decision = answer
     if answer in (ONCE, ALWAYS):
-        call_take(user_id=caller.user_id, program=caller.program, digest=waiting.digest)
-        call.row.decision = ToolCall.Decision.APPROVED
-        return
+        taken = call_take(user_id=caller.user_id, program=caller.program, digest=waiting.digest)
+        if taken or (answer == ALWAYS and waiting.reach):  # which leaves no yes to be used up
+            call.row.decision = ToolCall.Decision.APPROVED
+            return
+        # The same call, made meanwhile, has used up the yes.
     url = caller.base_url + reverse("gateway:calls")
     if waiting.decision == NO:
         call.row.decision = ToolCall.Decision.DECLINED
