@@ -160,10 +160,11 @@ class _Exchange:
         """Passes the request on and the answer back, piece by piece, and reads along."""
         answer: Answer | None = None
         first_byte: int | None = None
+        way = _Way()
         try:
-            async with _asked(request_of(prepared.upstream, method, body)) as response:
+            async with _asked(request_of(prepared.upstream, method, body), way) as response:
                 if prepared.upstream.spends or (prepared.plan and not prepared.counts):
-                    answer = Answer(response.status_code, response.headers)
+                    answer = Answer(body, response.status_code, response.headers)
                 await self._start(response.status_code, _answered(response))
                 async for data in response.aiter_raw():
                     if first_byte is None:
@@ -178,6 +179,8 @@ class _Exchange:
             await self.send({"type": "http.response.body", "body": b""})
         finally:
             self.answers.set()
+            if answer is None and prepared.upstream.spends and way.is_sent:
+                answer = Answer(body)  # the endpoint works on it all the same
             if answer is not None:
                 answer.end()
                 work = _finished(prepared, answer, storing, self._elapsed(), first_byte)
@@ -192,12 +195,26 @@ class _Exchange:
         return round((time.monotonic() - self.begun) * 1000)
 
 
+@dataclass(slots=True)
+class _Way:
+    """How far a request has come, as its connection tells: over one that was made for it, wholly to the upstream."""
+
+    is_new: bool = False
+    is_sent: bool = False
+
+    async def __call__(self, event: str, _: dict[str, Any]) -> None:
+        if event.startswith("connection.connect_tcp"):
+            self.is_new, self.is_sent = True, False
+        elif event.endswith("send_request_body.complete"):
+            self.is_sent = True
+
+
 @asynccontextmanager
-async def _asked(request: httpx.Request) -> AsyncIterator[httpx.Response]:
+async def _asked(request: httpx.Request, way: _Way) -> AsyncIterator[httpx.Response]:
     """The upstream's answer. ProxyError (502) where there is none, UpstreamCut where it breaks off."""
     response = None
     try:
-        response = await _sent(request)
+        response = await _sent(request, way)
         yield response
     except (httpx.TransportError, httpx.InvalidURL) as error:
         name = type(error).__name__  # its text may quote a header
@@ -210,20 +227,14 @@ async def _asked(request: httpx.Request) -> AsyncIterator[httpx.Response]:
             await response.aclose()
 
 
-async def _sent(request: httpx.Request) -> httpx.Response:
+async def _sent(request: httpx.Request, way: _Way) -> httpx.Response:
     """The upstream's answer. A connection kept from an earlier request may be closed for having been idle just as it is used again:
     then the request goes over another, once."""
-    is_new = False
-
-    async def trace(event: str, _: dict[str, Any]) -> None:
-        nonlocal is_new
-        is_new = is_new or event.startswith("connection.connect_tcp")
-
-    request.extensions["trace"] = trace
+    request.extensions["trace"] = way
     try:
         return await client().send(request, stream=True)
     except (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError):
-        if is_new:
+        if way.is_new:
             raise
     return await client().send(request, stream=True)
 

@@ -46,7 +46,7 @@ def spending_record(
 ) -> None:
     """Adds an answer to what the token has spent today, and to the user's usage."""
     usage = answer.spent
-    error = answer.error or ("" if answer.status == 200 else f"status_{answer.status}")
+    error = answer.error or ("" if answer.status in (0, 200) else f"status_{answer.status}")
     row = ModelCall(
         user_id=token.user_id,
         purpose=PURPOSE,

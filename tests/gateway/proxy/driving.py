@@ -58,6 +58,7 @@ class Proxy:
         session: str = "",
         path: str = "/v1/messages",
         headers: dict[str, str] | None = None,
+        leaves: asyncio.Event | None = None,
         **fields: Any,
     ) -> Answered:
         """Sends messages, given as text of user and assistant in turn or as they are, and waits until all is stored."""
@@ -67,14 +68,21 @@ class Proxy:
         ]
         body = {"model": MODEL, "max_tokens": 1000, "messages": whole, **fields}
         named = {"x-izzy-session": session} if session else {}
-        answered = await self.send("POST", path, json.dumps(body).encode(), {**named, **(headers or {})})
+        given = {**named, **(headers or {})}
+        answered = await self.send("POST", path, json.dumps(body).encode(), given, leaves=leaves)
         await stored()
         return answered
 
     async def send(
-        self, method: str, path: str, body: bytes = b"", headers: dict[str, str] | None = None
+        self,
+        method: str,
+        path: str,
+        body: bytes = b"",
+        headers: dict[str, str] | None = None,
+        leaves: asyncio.Event | None = None,
     ) -> Answered:
-        """Sends a request with the client's own key and Izzy's token beside it; "" in `headers` leaves a header out."""
+        """Sends a request with the client's own key and Izzy's token beside it; "" in `headers` leaves a header out. The client goes
+        away when `leaves` is set."""
         given = {"authorization": f"Bearer {OWN_KEY}", "x-izzy-token": self.secret, **(headers or {})}
         pairs = [(name.encode(), value.encode()) for name, value in given.items() if value]
         where, _, query = path.partition("?")
@@ -82,7 +90,7 @@ class Proxy:
             "type": "http", "method": method, "path": where, "raw_path": where.encode(),
             "query_string": query.encode(), "headers": pairs, "extensions": {ABORT: {}},
         }  # fmt: skip
-        answered, over = Answered(), asyncio.Event()
+        answered, over = Answered(), leaves or asyncio.Event()
         pending = [{"type": "http.request", "body": body, "more_body": False}]
 
         async def receive() -> dict[str, Any]:

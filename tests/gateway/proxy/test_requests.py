@@ -151,10 +151,12 @@ async def test_what_the_proxy_cannot_read_goes_upstream_as_it_is(proxy: Proxy) -
         assert proxy.upstream.requests[-1].body == body
 
 
-async def test_a_server_that_is_away_is_an_error_of_anthropics_shape(proxy: Proxy) -> None:
+async def test_a_server_that_is_away_is_an_error_of_anthropics_shape(proxy: Proxy, alice: User) -> None:
+    await proxy.token(alice, "write", "proxy")
     with override_settings(IZZY_PROXY_UPSTREAM="http://127.0.0.1:9"):
-        answered = await proxy.ask("Hello.")
+        answered = await proxy.ask("Hello.", headers={"authorization": ""})
     assert (answered.status, answered.json["error"]["type"]) == (502, "api_error")
+    assert not await ModelCall.objects.for_user(alice).aexists()  # nothing was spent
 
 
 @pytest.mark.parametrize("answered", [1, 0])
@@ -239,6 +241,41 @@ async def test_what_was_cut_off_counts_by_what_had_come(proxy: Proxy, alice: Use
     call = await ModelCall.objects.for_user(alice).aget()
     assert (call.input_tokens, call.error_code) == (7, "cut")
     assert call.output_tokens > 30
+
+
+@pytest.mark.parametrize("begun", [False, True])
+async def test_an_answer_without_a_count_counts_by_what_was_sent(
+    proxy: Proxy, alice: User, begun: bool
+) -> None:
+    """The client goes away before anything comes; or the upstream breaks off within an answer in one piece."""
+    asked = asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = re.search(rb"content-length: (\d+)", head.lower())
+        await reader.readexactly(int(length[1]) if length else 0)
+        if begun:
+            writer.write(b'HTTP/1.1 200 OK\r\ncontent-length: 900\r\n\r\n{"type": "message", ')
+            await writer.drain()
+        else:
+            asked.set()
+            await reader.read()
+        writer.close()
+
+    await proxy.token(alice, "write", "proxy", proxy_daily_tokens=2_000)
+    picture = {"type": "base64", "media_type": "image/png", "data": "A" * 400_000}
+    content = [{"type": "text", "text": "word " * 1_000}, {"type": "image", "source": picture}]
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        host, port = server.sockets[0].getsockname()
+        with override_settings(IZZY_PROXY_UPSTREAM=f"http://{host}:{port}"):
+            said = {"role": "user", "content": content}
+            answered = await proxy.ask(said, headers={"authorization": ""}, leaves=asked)
+    assert (answered.status, answered.cut) == ((200, True) if begun else (0, False))
+    call = await ModelCall.objects.for_user(alice).aget()
+    assert call.error_code == "cut"
+    assert 2_500 < call.input_tokens < 3_500
+    assert (call.output_tokens > 0) == begun
+    assert (await proxy.ask("Hello.", headers={"authorization": ""})).status == 429
 
 
 async def test_a_packed_answer_counts_too_and_stays_packed(proxy: Proxy, alice: User) -> None:
