@@ -20,6 +20,7 @@ from apps.gateway.mcp.server import make_server
 from apps.memory.files.services import file_write
 from apps.memory.models import Memory, MemoryFile, Trust
 from apps.memory.notes.creation import memory_create
+from apps.memory.notes.uses import uses_record
 from tests.capabilities.making import make
 from tests.gateway.mcp_site import text_of
 
@@ -43,11 +44,10 @@ async def test_who_reads_a_note_of_theirs_writes_as_themselves(
     """That it was read is noted, which needs the user's lock on PostgreSQL."""
     note = await in_db(lambda: memory_create(user_id=alice.pk, content="I keep bees."))
     writers: list[UUID | None] = []
-    record = resources.uses_record
 
     def recorded(**use: Any) -> None:
         writers.append(writer.get())
-        record(**use)
+        uses_record(**use)
 
     monkeypatch.setattr(resources, "uses_record", recorded)
     async with connect() as client:
