@@ -18,6 +18,7 @@ from apps.builder.builds.requesting import build_change
 from apps.builder.builds.running import build_answer
 from apps.builder.builds.selectors import messages_after, secrets_wanted
 from apps.builder.models import Build, BuilderMessage, DialogueMessage
+from apps.builder.runner.job import MAX_FAILURE_CHARS
 from apps.builder.runner.pool import BuildPool
 from apps.capabilities.api.shapes import CapabilityDetailOutput, capability_opened
 from apps.capabilities.catalog.lifecycle import capability_approve
@@ -31,6 +32,7 @@ from apps.core.db.pool import in_db
 from apps.core.errors import Conflict, InvalidInput
 from tests.builder.scripts import DICE, EXAMPLES, last_result, register, write
 from tests.builder.test_building import built, delivered, request_build
+from tests.capabilities.making import GREETING, make
 from tests.peers.anthropic_server import AnthropicServer, Reply, reply, tool
 from tests.waiting import until
 
@@ -108,6 +110,33 @@ async def test_with_the_users_yes_it_is_tried_with_the_secret_that_no_one_else_s
 def everything_kept() -> str:
     tables = (Build, BuilderMessage, DialogueMessage, ToolCall, Execution)
     return "".join(json.dumps(list(table.objects.unscoped().values()), default=str) for table in tables)
+
+
+async def test_a_secret_that_stands_in_what_it_is_given_does_not_reach_the_model(
+    alice: User, model: AnthropicServer, pool: BuildPool
+) -> None:
+    """In the files of the tool, in what the user says, and in what a run printed, also where that is cut."""
+
+    def asked() -> None:
+        user_secret_set(user_id=alice.pk, name=NAME, value=VALUE)
+        made = make(alice, "greeter", main=f"KEY = '{VALUE}'\n{GREETING}")
+        said = f"{VALUE}{'!' * (MAX_FAILURE_CHARS - 9)}"  # of which the last nine letters are within the cut
+        run = Execution.objects.create(
+            user=alice, capability=made, version=1, trigger="page", state="failed", error_message=said
+        )
+        feedback = f"Use my key {VALUE} from the secrets."
+        build_change(user_id=alice.pk, name="greeter", feedback=feedback, execution_id=str(run.pk))
+
+    await in_db(asked)
+    model.fallback = reply("It cannot be done.")
+    await pool.idle()
+
+    brief = model.messages[0]["messages"][0]["content"][0]["text"]
+    assert "Use my key [secret removed] from the secrets." in brief
+    assert "KEY = '[secret removed]'" in brief
+    assert "4711" not in brief
+    talk = await in_db(lambda: list(DialogueMessage.objects.unscoped().values_list("blocks", flat=True)))
+    assert VALUE not in json.dumps(model.messages) + "".join(talk)
 
 
 async def test_without_the_secret_it_waits_and_is_tried_by_itself_once_all_is_there(

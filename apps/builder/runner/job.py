@@ -18,6 +18,7 @@ from apps.agent.model.client import ModelClient, model_for
 from apps.agent.model.sdk import default_client
 from apps.agent.selectors import ConversationTaint, turn_usage
 from apps.agent.tools.base import Approval, Tool
+from apps.agent.tools.results import Scrubber
 from apps.agent.turn.events import TurnFailed
 from apps.agent.turn.executor import ToolExecutor
 from apps.agent.turn.loop import LoopState, run_turn
@@ -56,8 +57,9 @@ def system_prompt(*, rounds: int) -> str:
 
 
 def brief_for(build: Build) -> tuple[str, dict[str, str]]:
-    """`(text, files)`: the first message, and the files that lie in the sandbox from the start. Reads the current version,
-    where there is one, and the failed run of a repair."""
+    """`(text, files)`: the first message, without secrets, and the files that lie in the sandbox from the start, as they are. Reads
+    the current version, where there is one, and the failed run of a repair."""
+    scrubbed = Scrubber(secret_values(build.user_id)).text
     # Builds asked for on the builds page have no schema.
     given = build.kind != Kind.NEW or bool(build.input_schema.get("properties"))
     schema = json.dumps(build.input_schema, ensure_ascii=False) if given else NO_SCHEMA
@@ -76,17 +78,19 @@ def brief_for(build: Build) -> tuple[str, dict[str, str]]:
         run = Execution.objects.for_user(build.user_id).filter(pk=build.execution_id).first()
     files = _present_files(build, run)
     if run is not None:
-        output = (run.stdout + run.stderr).strip()
+        # Before anything is cut: half a secret would not be found.
+        tried = scrubbed(json.dumps(run.input, ensure_ascii=False))
+        output = scrubbed(run.stdout + run.stderr).strip()
         lines += [
             "It failed on this input; find out why and correct it. Use this input as one of the examples where it makes sense.",
-            f"Input: {json.dumps(run.input, ensure_ascii=False)[:MAX_FAILURE_CHARS]}",
-            f"Error ({run.error_code}): {run.error_message[-MAX_FAILURE_CHARS:]}",
+            f"Input: {tried[:MAX_FAILURE_CHARS]}",
+            f"Error ({run.error_code}): {scrubbed(run.error_message)[-MAX_FAILURE_CHARS:]}",
             *([f"It printed: {output[-MAX_FAILURE_CHARS:]}"] if output else []),
         ]
     if files:
         lines.append("These files of its present version lie in the sandbox:")
         lines += [f"--- {name}\n{text}" for name, text in files.items()]
-    return "\n\n".join(lines), files
+    return scrubbed("\n\n".join(lines)), files
 
 
 def _present_files(build: Build, run: Execution | None) -> dict[str, str]:
