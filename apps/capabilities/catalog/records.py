@@ -54,7 +54,9 @@ from apps.core.transfer import (
 
 UNMADE = "It was brought in without a version."
 FULL = "There are as many capabilities as may be."
-_Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
+# Both are counted on from here, in columns that end at 2**31 - 1.
+_Count = Annotated[int, Field(ge=0, le=1_000_000_000)]
+_Number = Annotated[int, Field(ge=1, le=1_000_000)]
 
 
 def _whole(value: object, *, field: str) -> str:
@@ -92,7 +94,7 @@ class VersionRecord(RecordInput):
 
     id: RecordId
     capability: RecordId
-    number: Annotated[int, Field(ge=1, le=2**31 - 1)]
+    number: _Number
     current: bool = False
     description: str
     input_schema: dict[str, Any] = Field(default_factory=dict)

@@ -36,6 +36,10 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 MANIFEST = {"type": "manifest", "format": "izzy", "version": 1}
 END = {"type": "end"}
+VERSION = b'"description":"Greets.","files":{},"created_at":"2026-01-01T00:00:00Z"}'
+CAPABILITY = (
+    b'"description":"Greets.","created_at":"2026-01-01T00:00:00Z","updated_at":"2026-01-01T00:00:00Z"}'
+)
 
 
 def record(content: str, **more: Any) -> dict[str, Any]:
@@ -179,6 +183,11 @@ def test_what_stands_behind_a_broken_line_is_taken_with_what_it_belongs_to(
         (b'{"type":"note","id":"%s","content":"a","importance":9}', "importance"),
         (b'{"type":"note","id":"%s","content":"a","valid_from":"9999-01-01"}', "range"),
         (b'{"type":"note","id":"%s","content":7}', "content"),
+        (
+            b'{"type":"capability_version","id":"%s","capability":"%s","number":1000001,' + VERSION,
+            "number",
+        ),
+        (b'{"type":"capability","id":"%s","name":"a_tool","runs":1000000001,' + CAPABILITY, "runs"),
         (b'["note"]', "no record"),
         (b"[" * 5000, "deeply"),
         (b'{"type":"note","priority":NaN}', "NaN"),
