@@ -5,10 +5,13 @@ from typing import Any
 
 from apps.accounts.models import User
 from apps.accounts.services import preferences_update
+from apps.agent.tools.results import Scrubber
 from apps.builder.models import State
 from apps.builder.runner.pool import BuildPool
+from apps.builder.workspace.tools import OUTPUT_CHARS, output_text
 from apps.capabilities.catalog.secrets import user_secret_set
 from apps.capabilities.models import Capability
+from apps.capabilities.sandbox.base import CodeResult
 from apps.core.db.pool import in_db
 from tests.builder.scripts import DICE, code, last_result, register, write
 from tests.builder.test_building import built, request_build
@@ -50,6 +53,14 @@ async def test_a_hundred_megabytes_are_refused(
     result = await refusal_of(write("x" * 450_000, "data.txt"), alice, model, pool)
     assert result["is_error"]
     assert "400,000 characters" in result["content"]
+
+
+def test_a_secret_is_taken_out_of_what_was_printed_before_that_is_cut() -> None:
+    cut = (
+        OUTPUT_CHARS - OUTPUT_CHARS // 3 - len("hunter2")
+    )  # so much of the end stays behind half of the value
+    printed = CodeResult(stdout=f"{'x' * OUTPUT_CHARS}{VALUE}{'y' * cut}")
+    assert "hunter2" not in output_text(printed, Scrubber([VALUE]))
 
 
 async def test_no_other_name_can_be_registered(

@@ -230,12 +230,16 @@ class BuildContext:
     declined_secrets: set[str] = field(default_factory=set)
     asked_secrets: set[tuple[frozenset[str], frozenset[str]]] = field(default_factory=set)
 
+    async def scrubber(self) -> Scrubber:
+        """Takes the secrets of the user and the server out of texts. Use it before you cut one: half a secret is not found."""
+        return Scrubber(await in_db(secret_values, self.user_id))
+
     async def failed(self, text: str, progress: str) -> ToolFailure:
         """The failure to raise. It is kept without secrets as the newest one, which a build that gives up names; the user
         gets the line of progress."""
+        kept = (await self.scrubber()).text(text)[:MAX_ERROR_CHARS]
 
         def note() -> None:
-            kept = Scrubber(secret_values(self.user_id)).text(text)[:MAX_ERROR_CHARS]
             Build.objects.unscoped().filter(pk=self.build_id).update(last_error=kept)
 
         await in_db(note)

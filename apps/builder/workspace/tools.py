@@ -9,6 +9,7 @@ from django.conf import settings
 from django.db import transaction
 
 from apps.agent.tools.base import Tier, ToolFailure, tool
+from apps.agent.tools.results import Scrubber
 from apps.builder.builds.ending import asked_among_others, others_spoke
 from apps.builder.builds.running import hosts_grant
 from apps.builder.models import Build
@@ -43,18 +44,21 @@ def ends(text: str, limit: int) -> str:
     return f"{text[:head]}\n[… {len(text) - limit:,} characters left out …]\n{text[-tail:]}"
 
 
-def output_text(result: CodeResult | CommandResult) -> str:
-    """Exit code or value with the output, and what was raised."""
+def output_text(result: CodeResult | CommandResult, scrubber: Scrubber) -> str:
+    """Exit code or value with the output, and what was raised; without secrets, since long texts are cut."""
     texts = {"stdout": result.stdout, "stderr": result.stderr}
     if isinstance(result, CommandResult):
         parts = [f"exit code {result.exit_code}"]
     else:
         parts, texts["value"] = [], result.value
     parts += [
-        f"{name}:\n{ends(text.rstrip(), OUTPUT_CHARS)}" for name, text in texts.items() if text.strip()
+        f"{name}:\n{ends(scrubber.text(text.rstrip()), OUTPUT_CHARS)}"
+        for name, text in texts.items()
+        if text.strip()
     ]
     if result.error is not None:
-        parts.append(f"{result.error.code}: {ends(result.error.message, ERROR_CHARS)}")
+        message = ends(scrubber.text(result.error.message), ERROR_CHARS)
+        parts.append(f"{result.error.code}: {message}")
     return "\n".join(parts) or "Done, without output."
 
 
@@ -87,7 +91,7 @@ async def run_code(context: BuildContext, arguments: RunCode) -> str:
     you write anew is imported anew. To try the tool: import main; print(main.run({...}))."""
     await context.mailbox.progress("Trying the code", "testing")
     result = await context.sandbox.run_code(arguments.code, seconds=arguments.seconds)
-    text = await context.noted(output_text(result))
+    text = await context.noted(output_text(result, await context.scrubber()))
     if not result.ok:
         raise await context.failed(text, "That did not work yet; looking into it")
     return text
@@ -110,7 +114,7 @@ async def run_command(context: BuildContext, arguments: RunCommand) -> str:
     )
     await context.mailbox.progress(words, stage)
     result = await context.sandbox.run_command(arguments.command, seconds=arguments.seconds)
-    text = await context.noted(output_text(result))
+    text = await context.noted(output_text(result, await context.scrubber()))
     if not result.ok:
         raise await context.failed(text, "A command failed; looking into it")
     return text
