@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from apps.accounts.models import User
 from apps.memory.models import Memory
-from apps.memory.notes.changes import access_record, cycle_advance, decay_apply
+from apps.memory.notes.changes import access_record, cycle_advance, decay_apply, memory_update
 from apps.memory.notes.selectors import (
     NoteFilter,
     current_cycle,
@@ -62,6 +62,15 @@ def test_a_later_note_does_not_pay_for_earlier_turns(alice: User, note: MakeNote
     made = note(alice)
     turns(alice, 2)
     assert memory_get(alice.pk, made.pk).present == pytest.approx(0.89)
+
+
+def test_another_rate_counts_from_now(alice: User, note: MakeNote) -> None:
+    made = note(alice)
+    turns(alice, 100)
+    memory_update(user_id=alice.pk, memory_id=made.pk, decay_rate=0.02)
+    assert memory_get(alice.pk, made.pk).present == pytest.approx(0.4)
+    turns(alice, 1)
+    assert memory_get(alice.pk, made.pk).present == pytest.approx(0.38)
 
 
 def test_a_turn_costs_the_same_whatever_there_is_to_remember(alice: User, note: MakeNote) -> None:

@@ -67,6 +67,8 @@ def change_apply(
         changed.setdefault("decay_rate", decay_rate)
     if "tier" in changed or "content" in changed:
         changed.setdefault("priority", priority)
+    if "decay_rate" in changed:  # the turns that have passed went by the former one
+        changed.setdefault("priority", note_state(note, cycle)["priority"])
     changed |= folded(changed) | occasions_after(note, values, changed)
     for name, value in changed.items():
         setattr(note, name, value)
