@@ -13,7 +13,7 @@ from apps.memory.models import Memory, MemoryEdge, Origin, Proposal, Status, Tru
 from apps.memory.notes.changes import memories_erase, memory_archive, memory_update
 from apps.memory.notes.creation import memory_submit, status_for
 from apps.memory.notes.history import text_diff
-from apps.memory.notes.joining import contradiction_resolve, edge_create, memory_supersede
+from apps.memory.notes.joining import contradiction_resolve, edge_create, memory_absorb, memory_supersede
 from apps.memory.notes.review import (
     review_accept,
     review_decide,
@@ -226,13 +226,66 @@ def test_labels_that_are_accepted_bring_back_nothing_that_was_archived(
     assert (fresh(target).status, fresh(target).tags) == (Status.ARCHIVED, ["home"])
 
 
+@pytest.mark.parametrize("given", [{}, {"content": "The user lives in Lisbon."}])
+def test_labels_that_are_accepted_leave_the_text_that_the_note_has_by_now(
+    alice: User, note: MakeNote, given: dict[str, str]
+) -> None:
+    preferences_update(user_id=alice.pk, review="everything")
+    target = note(alice, "The user lives in Lisbon.")
+    proposal = memory_update(
+        user_id=alice.pk, memory_id=target.pk, change=BY_ASSISTANT, tags=["home"], **given
+    )
+    memory_update(user_id=alice.pk, memory_id=target.pk, content="I live in Oslo.")
+    (shown,) = waiting_of(alice.pk, [fresh(proposal)])
+    assert [(piece.kind, piece.text) for piece in shown.diff] == [("same", "I live in Oslo.")]
+    review_accept(user_id=alice.pk, memory_id=proposal.pk)
+    held = fresh(target)
+    assert (held.content, held.trust, held.tags) == ("I live in Oslo.", Trust.USER, ["home"])
+
+
+@pytest.mark.parametrize("archived", [False, True])
+def test_a_text_that_is_written_while_labels_are_accepted_is_remembered(
+    alice: User, note: MakeNote, archived: bool
+) -> None:
+    preferences_update(user_id=alice.pk, review="everything")
+    target = note(alice, "The user lives in Lisbon.")
+    proposal = memory_update(user_id=alice.pk, memory_id=target.pk, change=BY_ASSISTANT, tags=["home"])
+    if archived:
+        memory_archive(user_id=alice.pk, memory_id=target.pk)
+    held = review_accept(user_id=alice.pk, memory_id=proposal.pk, content="I live in Bergen.")
+    assert (held.pk == target.pk) is not archived
+    assert found_texts(alice, "live") == ["I live in Bergen."]
+    assert fresh(held).tags == ["home"]
+
+
+def test_what_is_added_to_a_note_leaves_the_labels_that_it_got_meanwhile(
+    alice: User, note: MakeNote
+) -> None:
+    target = note(alice, "The user likes tea.", tags=["drink"])
+    proposal = memory_absorb(
+        user_id=alice.pk,
+        memory_id=target.pk,
+        content="The user likes green tea.",
+        tags=["green"],
+        change=BY_PAGE,
+    )
+    memory_update(user_id=alice.pk, memory_id=target.pk, tags=["drink", "morning"], importance=5)
+    review_accept(user_id=alice.pk, memory_id=proposal.pk)
+    held = fresh(target)
+    assert (held.content, held.importance) == ("The user likes green tea.", 5)
+    assert held.tags == ["drink", "morning", "green"]
+
+
 def test_merging_into_another_note(alice: User, note: MakeNote) -> None:
-    into = note(alice, "The user lives in Norway.")
-    pending = waiting(alice)
+    into = note(alice, "The user lives in Norway.", tags=["home"])
+    pending = memory_submit(
+        user_id=alice.pk, content="The user lives in Oslo.", tags=["Home", "city"], change=FOREIGN
+    )
     held = review_merge(
         user_id=alice.pk, memory_id=pending.pk, into_id=into.pk, content="Lives in Oslo, Norway."
     )
     assert (held.pk, held.content, held.trust) == (into.pk, "Lives in Oslo, Norway.", Trust.UNTRUSTED)
+    assert held.tags == ["home", "city"]
     assert fresh(pending).status == Status.DELETED
     with pytest.raises(Conflict):
         review_merge(user_id=alice.pk, memory_id=into.pk, into_id=into.pk)

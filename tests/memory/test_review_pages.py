@@ -110,6 +110,15 @@ def test_editing_before_accepting(alice: User, browser: Client, pending: Memory)
     assert (fresh(pending).content, fresh(pending).trust) == ("I live in\nBergen.", Trust.USER)
 
 
+def test_labels_that_are_edited_before_they_are_accepted_come_with_the_text_of_today(
+    alice: User, browser: Client, note: MakeNote
+) -> None:
+    target = note(alice, "The user plays chess.")
+    waits = memory_update(user_id=alice.pk, memory_id=target.pk, change=FOREIGN, tags=["games"])
+    memory_update(user_id=alice.pk, memory_id=target.pk, content="The user plays go.")
+    assert "The user plays go.</textarea>" in browser.get(url("accept", waits.pk)).content.decode()
+
+
 def test_others_words_stay_theirs_where_they_are_accepted_as_they_are(
     alice: User, browser: Client
 ) -> None:

@@ -193,6 +193,7 @@ def proposal_instead(
     )
     sorts_only = wanted["content"] == note.content
     labels = {name: values[name] for name in INHERITED if sorts_only and name in values}
+    kept = {"content"} if sorts_only and action == Proposal.UPDATE else set()
     for known in same:
         offered = {name: getattr(known, name) for name in labels if name in known.proposed_fields}
         if offered == labels:
@@ -204,7 +205,7 @@ def proposal_instead(
         "review_reason": reason,
         "proposed_action": action,
         "proposed_target": note,
-        "proposed_fields": sorted(values),
+        "proposed_fields": sorted(values.keys() - kept),
     }
     return notes_store(note.user_id, [proposed], change)[0]
 

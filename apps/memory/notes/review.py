@@ -18,7 +18,7 @@ from apps.memory.trust import least_trust
 
 from .changes import change_apply, memory_delete
 from .fields import clean_content
-from .joining import newest_of, supersede_with, validity_joined
+from .joining import joined_tags, newest_of, supersede_with, validity_joined
 from .occasions import occasions_typed
 from .revisions import BY_USER, Change
 
@@ -74,8 +74,8 @@ def review_accept(
 
     A new note becomes active; a replacement becomes active and supersedes; a change or merge goes into the note it
     concerns, and the proposal is deleted (restorable). Where that note is gone or archived by now a new one is made of it.
-    Accepting does not raise the trust: what came from an untrusted source stays marked. A text that the user has
-    rewritten is the user's.
+    Of that note only what was proposed changes, and its text where another is given. Accepting does not raise the trust:
+    what came from an untrusted source stays marked. A text that the user has rewritten is the user's.
 
     Raises NotFound for an unknown note and Conflict `not_waiting` for one that does not wait.
     """
@@ -84,6 +84,8 @@ def review_accept(
         text = clean_content(content)
         if plain_breaks(text) != plain_breaks(note.content):
             change_apply(note, {"content": text, "trust": Trust.USER}, Action.UPDATED, change)
+            # For now, not for good: put back, it proposes what it did.
+            note.proposed_fields = [*note.proposed_fields, "content"]
     target = _target(note)
     if target is None or note.proposed_action == Proposal.SUPERSEDE:
         values: dict[str, Any] = {"status": Status.ACTIVE}
@@ -97,11 +99,10 @@ def review_accept(
         if target is not None:
             supersede_with(target, note, at=at, change=change, made=True)
         return note
-    values = {
-        name: getattr(note, name) for name in _FIELDS if name in {"content", *note.proposed_fields}
-    }
-    action = Action.MERGED if note.proposed_action == Proposal.MERGE else Action.UPDATED
-    return _take_in(target, note, values, action, change)
+    values = {name: getattr(note, name) for name in _FIELDS if name in note.proposed_fields}
+    if note.proposed_action == Proposal.MERGE:
+        return _take_in(target, note, values | _joined(target, note), Action.MERGED, change)
+    return _take_in(target, note, values, Action.UPDATED, change)
 
 
 @transaction.atomic
@@ -134,8 +135,7 @@ def review_merge(
     if into.status != Status.ACTIVE:
         raise Conflict("Only into an active note can be merged.", code="not_active", field="into")
     text = clean_content(f"{into.content}\n{note.content}" if content is None else content)
-    values = {"content": text, "importance": max(into.importance, note.importance)}
-    values |= validity_joined(into, [into, note])
+    values = {"content": text, **_joined(into, note), **validity_joined(into, [into, note])}
     return _take_in(into, note, values, Action.MERGED, change)
 
 
@@ -184,14 +184,27 @@ def _target(note: Memory) -> Memory | None:
 
 def is_put_away(target: Memory, note: Memory) -> bool:
     """Whether a note was archived, so that nobody would find in it the text that a proposal brings."""
-    return target.status == Status.ARCHIVED and target.content != note.content
+    return target.status == Status.ARCHIVED and target.content != text_proposed(note, target)
+
+
+def text_proposed(note: Memory, target: Memory) -> str:
+    """The text that a note has once it takes in what a proposal brings: its own where that is about its labels alone."""
+    return note.content if "content" in note.proposed_fields else target.content
+
+
+def _joined(into: Memory, note: Memory) -> dict[str, Any]:
+    """The labels of a note that takes in what another says."""
+    return {
+        "importance": max(into.importance, note.importance),
+        "tags": joined_tags([into.tags, note.tags]),
+    }
 
 
 def _take_in(
     target: Memory, note: Memory, values: dict[str, Any], action: Action, change: Change
 ) -> Memory:
     """Change `target` as a proposal wants it, and put the proposal away."""
-    if values["content"] != target.content:
+    if values.get("content", target.content) != target.content:
         values["trust"] = least_trust(target.trust, note.trust)
     values |= occasions_typed(target, note)
     change = _because(change, "accepted in review")

@@ -1,6 +1,6 @@
 """The review page: what waits for the user's word, and what cannot both be true."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -28,6 +28,7 @@ from apps.memory.notes.review import (
     review_merge,
     review_queue,
     review_reject,
+    text_proposed,
 )
 from apps.memory.notes.selectors import memories_by_id, memory_get, open_contradictions
 from apps.memory.notes.undoing import steps_take, versions_of
@@ -55,7 +56,8 @@ class Waiting:
         Memory | None
     )  # the note it proposes to change or replace, else the active one that says the same, if any
     similarity: float | None  # 0 to 1; None where it was not measured
-    diff: tuple[DiffPiece, ...]  # from the other's text to this one's
+    text: str  # what is remembered once it is accepted
+    diff: tuple[DiffPiece, ...]  # from the other's text to this one
     looks: bool = False  # whether one like it is yet to be looked for
 
     @property
@@ -89,21 +91,32 @@ def waiting_of(
     known = memories_by_id(user_id, {key for found in near.values() for key, _ in found})
     waiting = []
     for note in notes:
-        other: Memory | None = None
-        action, similarity = Proposal.ADD, None
-        if note.pk in targets:
-            action, other = Proposal(note.proposed_action), targets[note.pk]
-        for key, alike in near.get(note.pk, ()):
-            one = known.get(key)
-            if one and one.status == Status.ACTIVE and says_the_same(note.content, one.content, alike):
-                other, similarity = one, alike
-                break
-        diff = tuple(text_diff(shown(other.content), shown(note.content))) if other else ()
-        looks = not look and note.pk not in targets
+        target = targets.get(note.pk)
+        other, similarity = (target, None) if target else _alike(note, near.get(note.pk, ()), known)
+        text = text_proposed(note, target) if target else note.content
         waiting.append(
-            Waiting(note=note, action=action, other=other, similarity=similarity, diff=diff, looks=looks)
+            Waiting(
+                note=note,
+                action=Proposal(note.proposed_action) if target else Proposal.ADD,
+                other=other,
+                similarity=similarity,
+                text=text,
+                diff=tuple(text_diff(shown(other.content), shown(text))) if other else (),
+                looks=not look and not target,
+            )
         )
     return waiting
+
+
+def _alike(
+    note: Memory, near: Sequence[tuple[UUID, float]], known: Mapping[UUID, Memory]
+) -> tuple[Memory | None, float | None]:
+    """The active note among those near to one that says the same, and how alike they are, if there is any."""
+    for key, alike in near:
+        one = known.get(key)
+        if one and one.status == Status.ACTIVE and says_the_same(note.content, one.content, alike):
+            return one, alike
+    return None, None
 
 
 @require_http_methods(["GET", "POST"])
