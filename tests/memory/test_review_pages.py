@@ -119,6 +119,20 @@ def test_labels_that_are_edited_before_they_are_accepted_come_with_the_text_of_t
     assert "The user plays go.</textarea>" in browser.get(url("accept", waits.pk)).content.decode()
 
 
+def test_what_was_accepted_into_the_last_of_several_is_given_back(
+    alice: User, browser: Client, note: MakeNote
+) -> None:
+    first = note(alice, "The user lives in Lisbon.")
+    waits = memory_update(user_id=alice.pk, memory_id=first.pk, change=FOREIGN, content="Lives in Oslo.")
+    second = memory_supersede(user_id=alice.pk, memory_id=first.pk, content="I live in Madrid.")
+    third = memory_supersede(user_id=alice.pk, memory_id=second.pk, content="I live in Rome.")
+    answer = browser.post(url("accept", waits.pk), headers=HTMX)
+    assert fresh(third).content == "Lives in Oslo."
+    undone(browser, waits, answer)
+    assert (fresh(third).content, fresh(third).trust) == ("I live in Rome.", Trust.USER)
+    assert [fresh(note).status for note in (first, second)] == [Status.SUPERSEDED] * 2
+
+
 def test_others_words_stay_theirs_where_they_are_accepted_as_they_are(
     alice: User, browser: Client
 ) -> None:

@@ -257,13 +257,16 @@ def _card(request: SignedInRequest, key: UUID, *, problem: str = "", **more: Any
 
 
 def _concerned(user_id: UUID, keys: Sequence[UUID]) -> list[UUID]:
-    """The notes that a decision on these may change: they themselves, and those that they propose to change."""
-    targets = Memory.objects.owned_by(user_id).filter(pk__in=keys).exclude(proposed_target=None)
-    found = list(targets.values_list("proposed_target_id", flat=True))
-    replaced_by = (
-        Memory.objects.owned_by(user_id).filter(supersedes__in=found).values_list("pk", flat=True)
-    )
-    return list(dict.fromkeys([*keys, *found, *replaced_by]))
+    """The notes that a decision on these may change: they themselves, those that they propose to change, and whatever has
+    replaced those since."""
+    notes = Memory.objects.owned_by(user_id)
+    targets = notes.filter(pk__in=keys).exclude(proposed_target=None)
+    found, last = dict.fromkeys(keys), list(targets.values_list("proposed_target_id", flat=True))
+    while last:
+        found |= dict.fromkeys(last)
+        later = notes.filter(supersedes__in=last).exclude(pk__in=found)
+        last = list(later.values_list("pk", flat=True))
+    return list(found)
 
 
 def _decide(
