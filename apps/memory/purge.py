@@ -232,7 +232,7 @@ def hide(trace: Trace, ids: Sequence[UUID], *, by_sweep: bool = False) -> PurgeR
     alive = subjects(trace.user_id, trace.source, ids).filter(deleted_at=None)
     alive.update(**gone, deleted_at=timezone.now())
     if trace.source == Purged.NOTE:
-        plans_call_off(trace.user_id, ids, BY_USER)
+        plans_call_off(trace.user_id, ids, BY_USER, purged=True)
     documents_remove(user_id=trace.user_id, source=Source(trace.source), source_ids=ids)
     return PurgeReceipt.objects.create(
         user_id=trace.user_id,

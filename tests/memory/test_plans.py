@@ -1,5 +1,6 @@
 """A note that is to be replaced from a time ahead by one that is itself replaced, or merged, before that."""
 
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -7,7 +8,7 @@ from django.utils import timezone
 
 from apps.accounts.models import User
 from apps.memory.models import Memory, MemoryEdge, Relation, Status
-from apps.memory.notes.changes import memory_delete, memory_update
+from apps.memory.notes.changes import memories_erase, memory_archive, memory_delete, memory_update
 from apps.memory.notes.joining import (
     contradiction_resolve,
     edge_create,
@@ -16,6 +17,7 @@ from apps.memory.notes.joining import (
     superseded_due,
 )
 from apps.memory.notes.undoing import memory_restore, memory_undo
+from apps.memory.purge import memory_purge
 from tests.memory.conftest import MakeNote
 
 pytestmark = pytest.mark.django_db
@@ -172,6 +174,42 @@ def test_a_note_that_comes_back_alone_from_what_was_to_replace_it_leaves_that_th
     merged(alice, new, old)
     memory_restore(user_id=alice.pk, memory_id=old.pk)
     assert (fresh(old).status, fresh(new).status) == (Status.ACTIVE, Status.ACTIVE)
+
+
+def erase(alice: User, note: Memory) -> None:
+    memory_delete(user_id=alice.pk, memory_id=note.pk)
+    memories_erase(user_id=alice.pk, memory_ids=[note.pk])
+
+
+def purge(alice: User, note: Memory) -> None:
+    memory_purge(user_id=alice.pk, ids=[note.pk])
+
+
+@pytest.mark.parametrize("put_away", [memory_delete, memory_archive])
+@pytest.mark.parametrize("take_out", [purge, erase])
+@pytest.mark.parametrize("until", [None, LAST])
+def test_a_note_that_was_put_away_holds_on_where_its_plan_is_gone_when_it_is_brought_back(
+    alice: User,
+    note: MakeNote,
+    put_away: Callable[..., Memory],
+    take_out: Callable[[User, Memory], None],
+    until: object,
+) -> None:
+    old, new = planned(alice, note, valid_to=until)
+    put_away(user_id=alice.pk, memory_id=old.pk)
+    take_out(alice, new)
+    memory_restore(user_id=alice.pk, memory_id=old.pk)
+    assert ends(old) == (Status.ACTIVE, None, until)
+
+
+def test_a_note_that_was_replaced_and_then_put_away_ended_when_it_was_replaced(
+    alice: User, note: MakeNote
+) -> None:
+    old = note(alice, "The user lives in Lisbon.")
+    new = memory_supersede(user_id=alice.pk, memory_id=old.pk, content="The user lives in Oslo.")
+    memory_archive(user_id=alice.pk, memory_id=old.pk)
+    purge(alice, new)
+    assert ends(old) == (Status.ARCHIVED, None, new.created_at)
 
 
 def test_what_was_merged_with_its_plan_and_parted_is_replaced_and_comes_back_as_ever(

@@ -98,15 +98,25 @@ def plans_follow(new: Memory, change: Change) -> None:
 
 
 def plans_call_off(
-    user_id: UUID, memory_ids: Collection[UUID], change: Change, *, reason: str = CALLED_OFF
+    user_id: UUID,
+    memory_ids: Collection[UUID],
+    change: Change,
+    *,
+    reason: str = CALLED_OFF,
+    purged: bool = False,
 ) -> None:
-    """Let the active notes that these were to replace hold as long as they did before that was planned."""
-    rows = Memory.objects.for_user(user_id).select_for_update()
-    for old in rows.filter(status=Status.ACTIVE, superseded_by__in=memory_ids):
-        planned = planned_by(old, old.superseded_by_id)
+    """Let the active notes that these were to replace hold as long as they did before that was planned; where these are
+    deleted and do not come back (`purged`) also those that were put away themselves, and may."""
+    planned = Q(status=Status.ACTIVE)
+    if purged:
+        away = Q(status__in=[Status.ARCHIVED, Status.DELETED])
+        planned |= away & Q(valid_to__gt=F("superseded_by__deleted_at"))
+    rows = Memory.objects.with_deleted(user_id).filter(planned, superseded_by__in=memory_ids)
+    for old in rows.exclude(pk__in=memory_ids).select_for_update(of=("self",)):
+        before = planned_by(old, old.superseded_by_id)
         values: dict[str, Any] = {
             "superseded_by_id": None,
-            "valid_to": time_in(planned, "valid_to") if planned else None,
+            "valid_to": time_in(before, "valid_to") if before else None,
         }
         change_apply(old, values, Action.UPDATED, replace(change, reason=reason))
 
@@ -280,6 +290,7 @@ def memory_delete(*, user_id: UUID, memory_id: UUID, change: Change = BY_USER) -
 @transaction.atomic
 def memories_erase(*, user_id: UUID, memory_ids: Collection[UUID]) -> None:
     """Remove notes for good, with their passages, revisions and edges. There is no way back."""
+    plans_call_off(user_id, memory_ids, BY_USER, purged=True)
     documents_remove(user_id=user_id, source=Source.MEMORY, source_ids=memory_ids)
     Memory.objects.with_deleted(user_id).filter(pk__in=memory_ids).delete()
 
