@@ -10,9 +10,11 @@ from django.utils import timezone
 from apps.accounts.models import User
 from apps.core.db.pool import in_db
 from apps.memory.models import Memory, MemoryRevision, Origin, Trust
+from apps.memory.notes.as_of import texts_at as former_texts
 from apps.memory.notes.changes import memories_erase, memory_delete, memory_update
 from apps.memory.notes.joining import memory_supersede
 from apps.memory.notes.revisions import Change
+from apps.memory.notes.selectors import NoteFilter, memories_list
 from apps.memory.notes.undoing import memory_restore, memory_undo
 from apps.memory.similarity import NOTES
 from apps.search.models import Passage
@@ -189,6 +191,47 @@ def test_the_list_shows_what_held_then(alice: User, note: MakeNote, client: Clie
     ]
     assert listed(timezone.now() - 20 * DAY) == []
     assert client.get("/api/v1/memories/", {"as_of": "soon"}).status_code == 400
+
+
+def listed_at(user: User, moment: datetime, **wanted: str) -> list[str]:
+    """The texts that a list shows as of a moment."""
+    rows = list(memories_list(user.pk, NoteFilter(as_of=moment, **wanted)))
+    former = former_texts(user.pk, [row.pk for row in rows], moment)
+    return sorted(former.get(row.pk, row.content) for row in rows)
+
+
+def test_the_list_shows_a_note_whose_text_holds_from_the_change_on(alice: User, note: MakeNote) -> None:
+    made = aged(note(alice, "The user lives in Lisbon."), 10)
+    memory_update(
+        user_id=alice.pk, memory_id=made.pk, content="The user lives in Oslo.", valid_from=timezone.now()
+    )
+    assert listed_at(alice, timezone.now() - 5 * DAY) == ["The user lives in Lisbon."]
+    assert listed_at(alice, timezone.now() - 11 * DAY) == []
+    assert listed_at(alice, timezone.now()) == ["The user lives in Oslo."]
+
+
+def test_the_list_looks_for_words_in_what_was_said_then(alice: User, note: MakeNote) -> None:
+    moved(alice, note)
+    aged(note(alice, "The user grew up in Oslo."), 10)
+    then = timezone.now() - 9.5 * DAY
+    assert listed_at(alice, then, q="LISBON") == ["The user lives in Lisbon."]
+    assert listed_at(alice, then, q="oslo") == ["The user grew up in Oslo."]
+    assert listed_at(alice, timezone.now(), q="lives oslo") == ["The user lives in Oslo."]
+
+
+def test_a_text_that_had_expired_before_it_was_changed_held_until_then(
+    alice: User, note: MakeNote
+) -> None:
+    end = timezone.now() - 5 * DAY
+    made = aged(note(alice, "The user lives in Lisbon.", valid_to=end), 10)
+    memory_update(user_id=alice.pk, memory_id=made.pk, content="The user lives in Oslo.", valid_to=None)
+    for moment, texts in (
+        (end - DAY, ["The user lives in Lisbon."]),
+        (end + DAY, []),
+        (timezone.now(), ["The user lives in Oslo."]),
+    ):
+        assert texts_at(alice, "lives", moment) == texts
+        assert listed_at(alice, moment) == texts
 
 
 def test_a_text_changed_before_it_holds_is_not_found_before_it_does(alice: User, note: MakeNote) -> None:

@@ -12,10 +12,11 @@ from apps.core.errors import Conflict, InvalidInput, NotFound
 from apps.core.ids import uuid7
 from apps.memory.models import Memory, MemoryRevision, Origin, Status, Trust
 from apps.memory.notes import revisions
+from apps.memory.notes.as_of import texts_at
 from apps.memory.notes.changes import cycle_advance, memory_archive, memory_delete, memory_update
 from apps.memory.notes.joining import memory_supersede
 from apps.memory.notes.revisions import BY_ASSISTANT, Change
-from apps.memory.notes.selectors import memory_get, note_history, texts_at
+from apps.memory.notes.selectors import memory_get, note_history
 from apps.memory.notes.undoing import memory_restore, memory_undo
 from tests.memory.conftest import MakeNote, found, found_texts
 

@@ -13,6 +13,7 @@ from apps.core.http.shapes import Beside, page_of
 from apps.core.ids import parse_id
 from apps.memory.models import Memory, MemoryEdge, Origin, Trust
 from apps.memory.notes import selectors
+from apps.memory.notes.as_of import texts_at
 from apps.memory.notes.changes import memory_delete, memory_update
 from apps.memory.notes.creation import memory_bulk_create, memory_create
 from apps.memory.notes.fields import MemoryInput, MemoryPatch, SupersedeInput
@@ -77,7 +78,7 @@ class MemoriesView(NotesView):
         rows = selectors.memories_list(self.user_id, NoteFilter(**query.given))
 
         def as_of(shown: list[Memory]) -> list[Memory]:
-            former = selectors.texts_at(self.user_id, [note.pk for note in shown], query.as_of)
+            former = texts_at(self.user_id, [note.pk for note in shown], query.as_of)
             for note in shown:
                 note.content = former.get(note.pk, note.content)
             return shown

@@ -12,7 +12,6 @@ from django.utils import timezone
 
 from apps.core.db.prepared import prepared_update
 from apps.core.errors import Conflict
-from apps.core.http.shapes import clean_time
 from apps.memory.models import (
     PRIORITY_FLOOR,
     STANDING,
@@ -39,7 +38,7 @@ from apps.search.services import documents_remove
 from .creation import INDEXED_FIELDS, notes_reindex, proposal_instead
 from .fields import TIER_DEFAULTS, check_validity, clean_changes
 from .occasions import occasions_after, occasions_asked
-from .revisions import BY_USER, Change, note_state, revision_keep
+from .revisions import BY_USER, Change, note_state, revision_keep, time_in
 
 
 def change_apply(
@@ -184,12 +183,6 @@ def edge_remove(newer_id: UUID | None, old: Memory) -> None:
     """Remove the link that says that one note has replaced another, or is to."""
     edges = MemoryEdge.objects.for_user(old.user_id).filter(source_id=newer_id, target_id=old.pk)
     edges.filter(relation=Relation.SUPERSEDES).delete()
-
-
-def time_in(revision: MemoryRevision, name: str) -> datetime | None:
-    """A time of the note in a version, as `valid_to`."""
-    moment = revision.state[name]
-    return clean_time(moment, field=name) if moment else None
 
 
 def planned_by(old: Memory, newer_id: UUID | None) -> MemoryRevision | None:

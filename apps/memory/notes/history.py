@@ -8,7 +8,6 @@ from difflib import SequenceMatcher
 from itertools import groupby
 from typing import Any, Literal
 
-from apps.core.http.shapes import clean_time
 from apps.memory.models import (
     Action,
     FileAction,
@@ -18,6 +17,8 @@ from apps.memory.models import (
     MemoryRevision,
     Status,
 )
+
+from .revisions import time_in
 
 Kind = Literal["same", "added", "removed"]
 
@@ -189,14 +190,14 @@ def spans_of(note: Memory, revisions: Sequence[MemoryRevision]) -> list[Span]:
 
     A text holds from the change that brought it, or from the `valid_from` that came with that change; the first from
     the note's own `valid_from`, or else from when it was made; where older versions are not kept, from when it certainly
-    did. `shown` is False while it waited, was archived or deleted.
+    did. It holds until the next does, or until its own `valid_to`. `shown` is False while it waited, was archived or deleted.
     """
-    states = [(row.content, row.state["status"], _valid_from(row)) for row in revisions]
+    states = [(row.content, row.state["status"], time_in(row, "valid_from")) for row in revisions]
     states.append((note.content, note.status, note.valid_from))
     spans: list[Span] = []
     whole = not revisions or revisions[0].version == 1
     start = states[0][2] or (note.created_at if whole else revisions[0].created_at)
-    shown = False
+    shown, ended = False, note.created_at
     for place, (text, status, valid_from) in enumerate(states):
         shown = shown or status in SEARCHABLE
         if place == len(revisions):
@@ -205,17 +206,14 @@ def spans_of(note: Memory, revisions: Sequence[MemoryRevision]) -> list[Span]:
             own, changed = states[place + 1][2], revisions[place].created_at
             end = own if own is not None and own != valid_from and own > start else changed
             if end > start:
-                state = revisions[place].state
-                spans.append(Span(text, start, end, shown, state["tags"], state["category"]))
-                start = end
+                state, until = revisions[place].state, time_in(revisions[place], "valid_to") or end
+                if until > start:
+                    held = min(end, until)
+                    spans.append(Span(text, start, held, shown, state["tags"], state["category"]))
+                start = ended = end
             else:  # it was to hold from a time ahead, and never did
                 start = own or end
             shown = False
         elif states[place + 1][2] != valid_from:
-            start = states[place + 1][2] or (spans[-1].end if spans else None) or note.created_at
+            start = states[place + 1][2] or ended
     return spans
-
-
-def _valid_from(revision: MemoryRevision) -> datetime | None:
-    moment = revision.state["valid_from"]
-    return clean_time(moment, field="valid_from") if moment else None

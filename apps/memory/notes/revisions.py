@@ -1,6 +1,7 @@
 """Changes of notes and files: who makes them and why, and the state that a change replaces."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -60,6 +61,12 @@ def note_state(note: Memory, cycle: int) -> dict[str, Any]:
     return state
 
 
+def time_in(revision: MemoryRevision, name: str) -> datetime | None:
+    """A time of the note in a version, as `valid_to`."""
+    moment = revision.state[name]
+    return clean_time(moment, field=name) if moment else None
+
+
 def state_values(revision: MemoryRevision, *, replaced_by: UUID | None = None) -> dict[str, Any]:
     """The values that give a note the state of a revision again; `replaced_by` is the note that replaced it then, or was to,
     where that one still does.
@@ -68,9 +75,7 @@ def state_values(revision: MemoryRevision, *, replaced_by: UUID | None = None) -
     """
     values: dict[str, Any] = {"content": revision.content, "priority": revision.state["priority"]}
     values.update({name: revision.state[name] for name in _PLAIN})
-    for name in _TIMES:
-        moment = revision.state[name]
-        values[name] = clean_time(moment, field=name) if moment else None
+    values.update({name: time_in(revision, name) for name in _TIMES})
     ended = values["status"] == Status.SUPERSEDED
     if replaced_by is None and (ended or revision.state["superseded_by"]):
         values["valid_to"] = None

@@ -2,7 +2,7 @@
 `apps.core.db.pool.in_db`."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -32,8 +32,9 @@ from apps.memory.models import (
     is_gone,
 )
 
+from .as_of import texts_held
 from .fields import clean_category, clean_tag
-from .history import SEARCHABLE, Version, spans_of, versions_kept
+from .history import SEARCHABLE, Version, versions_kept
 from .revisions import note_state
 
 
@@ -132,7 +133,7 @@ class NoteFilter:
 
     `q` are words that all must occur in the text or the tags; `source` is an `Origin`; `conversation` is the one that it was made from; `since` and `until` limit when notes were
     saved (from, and before). `status` `deleted` shows what can still be restored. `as_of` shows the notes that held at that time instead, whatever has become of
-    them but deletion and archiving; what they said then is `history.texts_at`.
+    them but deletion and archiving; what they said then is `texts_at`, in which `q` is looked for.
     """
 
     q: str = ""
@@ -152,10 +153,13 @@ class NoteFilter:
 
 def memories_list(user_id: UUID, wanted: NoteFilter) -> QuerySet[Memory]:
     """The notes that fit, each with `present`. Raises InvalidInput for a value that no note can have."""
-    notes = Memory.objects.for_user(user_id)
+    notes, then = Memory.objects.for_user(user_id), dict[UUID, str]()
     if wanted.as_of:
         moment = clean_time(wanted.as_of, field="as_of")
-        notes = notes.filter(holds_at(moment, created_at__lte=moment), status__in=SEARCHABLE)
+        then = texts_held(user_id, moment)
+        held = holds_at(moment, created_at__lte=moment) & ~Q(pk__among=list(then))
+        held |= Q(pk__among=[key for key, text in then.items() if text])
+        notes = notes.filter(held, status__in=SEARCHABLE)
     elif wanted.status == Status.DELETED:
         notes = Memory.objects.restorable(user_id)
     for name, (column, allowed) in _CHOICES.items():
@@ -176,8 +180,17 @@ def memories_list(user_id: UUID, wanted: NoteFilter) -> QuerySet[Memory]:
         notes = notes.filter(has_tag(clean_tag(wanted.tag)))
     words = clean_text(wanted.q, field="q", max_chars=MAX_QUERY_CHARS, allow_empty=True).split()
     for word in map(fold, words[:MAX_QUERY_WORDS]):
-        notes = notes.filter(Q(folded_content__contains=word) | Q(folded_tags__contains=word))
+        notes = notes.filter(_says(word, then) | Q(folded_tags__contains=word))
     return _ordered(with_present_priority(user_id, notes), wanted.ordering)
+
+
+def _says(word: str, then: Mapping[UUID, str]) -> Q:
+    """Notes with a folded word in their text; those in `then` in the text that they have there."""
+    now = Q(folded_content__contains=word)
+    if not then:
+        return now
+    other = Q(pk__among=[key for key, text in then.items() if word in fold(text)])
+    return (now & ~Q(pk__among=list(then))) | other
 
 
 def holds_at(moment: datetime | Value, **begun: Any) -> Q:
@@ -335,22 +348,6 @@ def versions_of_note(
 def note_uses(user_id: UUID, memory_id: UUID) -> QuerySet[MemoryUse]:
     """The newest times that a note came up, newest first."""
     return MemoryUse.objects.owned_by(user_id).filter(memory_id=memory_id).order_by("-id")
-
-
-def texts_at(user_id: UUID, memory_ids: Sequence[UUID], moment: datetime) -> dict[UUID, str]:
-    """The text that those of the notes had at a moment whose text was changed since."""
-    kept = MemoryRevision.objects.owned_by(user_id).filter(memory_id__in=memory_ids).order_by("version")
-    revisions: dict[UUID, list[MemoryRevision]] = {}
-    for row in kept:
-        revisions.setdefault(row.memory_id, []).append(row)
-    notes = Memory.objects.owned_by(user_id).filter(pk__in=revisions)
-    texts: dict[UUID, str] = {}
-    for note in notes:
-        *former, _ = spans_of(note, revisions[note.pk])
-        for span in former:
-            if span.end and span.start <= moment < span.end:
-                texts[note.pk] = span.text
-    return texts
 
 
 def tag_counts(user_id: UUID) -> tuple[dict[str, int], dict[str, int]]:

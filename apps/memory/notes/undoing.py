@@ -24,11 +24,10 @@ from .changes import (
     planned_by,
     plans_follow,
     plans_give_back,
-    time_in,
 )
 from .creation import notes_reindex
 from .joining import edge_ensure, supersede_with
-from .revisions import BY_USER, Change, revision_keep, state_values
+from .revisions import BY_USER, Change, revision_keep, state_values, time_in
 
 MAX_AT_ONCE = 200
 MAX_STEPS = 500

@@ -19,6 +19,7 @@ from apps.core.http.htmx import is_fragment
 from apps.memory.capture.selectors import capture_status, given_up
 from apps.memory.capture.windows import windows_retry
 from apps.memory.models import Kind, Memory, MemoryEdge, OccasionsBy, Status
+from apps.memory.notes.as_of import texts_at
 from apps.memory.notes.changes import memory_archive, memory_delete, memory_update
 from apps.memory.notes.creation import memory_create
 from apps.memory.notes.history import steps_of
@@ -28,7 +29,6 @@ from apps.memory.notes.selectors import (
     memory_get,
     note_history,
     open_contradictions,
-    texts_at,
 )
 from apps.memory.notes.undoing import memory_restore, memory_undo
 from apps.memory.recall.searching import notes_search

@@ -15,10 +15,11 @@ from apps.core.ids import note_id, parse_id
 from apps.core.text import clean_text, truncated
 from apps.memory.models import Memory, Status, Trust, UsedIn
 from apps.memory.models import Tier as NoteTier
+from apps.memory.notes.as_of import texts_at
 from apps.memory.notes.changes import access_record
 from apps.memory.notes.fields import MAX_CATEGORY_CHARS, MAX_TAG_CHARS, MAX_TAGS, clean_category
 from apps.memory.notes.revisions import BY_ASSISTANT, BY_PROGRAM, Change
-from apps.memory.notes.selectors import MAX_DEPTH, NoteFilter, related_notes, texts_at
+from apps.memory.notes.selectors import MAX_DEPTH, NoteFilter, related_notes
 from apps.memory.notes.uses import uses_record
 from apps.memory.recall.block import is_handle, notes_by_handle
 from apps.memory.recall.injection import THRESHOLD, unread_scope
