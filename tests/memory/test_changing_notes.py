@@ -17,7 +17,7 @@ from apps.memory.notes.changes import cycle_advance, memory_archive, memory_dele
 from apps.memory.notes.joining import memory_supersede
 from apps.memory.notes.revisions import BY_ASSISTANT, Change
 from apps.memory.notes.selectors import memory_get, note_history
-from apps.memory.notes.undoing import memory_restore, memory_undo
+from apps.memory.notes.undoing import memory_restore, memory_tag, memory_undo
 from tests.memory.conftest import MakeNote, found, found_texts
 
 
@@ -195,6 +195,15 @@ async def test_changes_at_the_same_time_all_happen_one_after_the_other(
     assert [version.version for version in versions] == list(range(11, 0, -1))
     assert {version.content for version in versions} == {f"Version {number}." for number in range(1, 12)}
     assert await in_db(found_texts, alice, "version") == [versions[0].content]
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_tags_that_are_given_at_the_same_time_are_all_kept(alice: User, note: MakeNote) -> None:
+    made = await in_db(note, alice, tags=["old"])
+    tags = [f"tag {number}" for number in range(10)]
+    giving = (in_db(memory_tag, user_id=alice.pk, memory_id=made.pk, tag=tag) for tag in tags)
+    await asyncio.gather(*giving)
+    assert sorted((await in_db(memory_get, alice.pk, made.pk)).tags) == ["old", *tags]
 
 
 def test_a_long_reason_is_cut(alice: User, note: MakeNote) -> None:

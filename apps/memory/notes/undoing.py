@@ -204,9 +204,10 @@ def memory_restore(*, user_id: UUID, memory_id: UUID, change: Change = BY_USER) 
     return note
 
 
+@transaction.atomic
 def memory_tag(*, user_id: UUID, memory_id: UUID, tag: str) -> Memory:
     """Give a note a tag that it may have already; InvalidInput for what is no tag or one too many."""
-    tags = [*memory_get(user_id, memory_id).tags, tag]
+    tags = [*memory_get(user_id, memory_id, lock=True).tags, tag]
     return memory_update(user_id=user_id, memory_id=memory_id, tags=tags)
 
 
