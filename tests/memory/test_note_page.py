@@ -21,7 +21,12 @@ from apps.chat.models import Conversation, Message
 from apps.memory.files.services import file_write
 from apps.memory.models import Memory, MemoryUse, UsedIn
 from apps.memory.notes.changes import cycle_advance, memory_archive, memory_delete, memory_update
-from apps.memory.notes.joining import edge_create, memory_supersede
+from apps.memory.notes.joining import (
+    contradiction_resolve,
+    edge_create,
+    memory_merge,
+    memory_supersede,
+)
 from apps.memory.notes.selectors import memory_get, note_kept
 from apps.memory.notes.uses import KEPT, uses_record
 from apps.memory.pages.one import curve_of
@@ -177,6 +182,72 @@ def test_what_is_done_on_the_page_can_be_undone_there(
     undone = browser.post(reverse("memory:take-back"), form, follow=True)
     assert undone.redirect_chain == [(reverse("memory:note", args=[made.pk]), 302)]
     assert memory_get(alice.pk, made.pk).status == "active"
+
+
+def undo_offered(browser: Client, made: Memory, do: dict[str, str]) -> dict[str, object]:
+    """Does something on the page of a note; what the Undo that is offered there sends."""
+    page = browser.post(reverse("memory:act", args=[made.pk]), do, follow=True).content.decode()
+    steps = re.findall(r'name="step" value="([^"]+)"', page)
+    return {"page": "note", "back": str(made.pk), "step": steps}
+
+
+def ends_of(user: User) -> list[tuple[object, ...]]:
+    rows = Memory.objects.with_deleted(user.pk).order_by("pk")
+    return list(rows.values_list("status", "superseded_by", "valid_from", "valid_to"))
+
+
+def replace(user: User, old: Memory, other: Memory, way: str) -> None:
+    """Has a note replaced, or planned to be, by the other or by a new one."""
+    if way == "contradiction":
+        edge = edge_create(user_id=user.pk, source_id=other.pk, target_id=old.pk, relation="contradicts")
+        contradiction_resolve(user_id=user.pk, edge_id=edge.pk, keep_id=other.pk)
+    elif way == "merge":
+        memory_merge(user_id=user.pk, into_id=other.pk, from_ids=[old.pk])
+    else:
+        start = timezone.now() + timedelta(days=7) if way == "plan" else None
+        new = memory_supersede(
+            user_id=user.pk, memory_id=old.pk, content="Lives in Bergen.", valid_from=start
+        )
+        if way == "deleted":
+            memory_delete(user_id=user.pk, memory_id=new.pk)
+        if way == "archived":
+            memory_archive(user_id=user.pk, memory_id=old.pk)
+
+
+@pytest.mark.parametrize(
+    ("way", "do"),
+    [
+        ("new", "restore"),
+        ("contradiction", "restore"),
+        ("merge", "restore"),
+        ("deleted", "restore"),
+        ("archived", "undo"),
+        ("plan", "undo"),
+    ],
+)
+def test_undoing_that_a_replaced_note_was_brought_back_has_it_replaced_again(
+    alice: User, browser: Client, note: MakeNote, way: str, do: str
+) -> None:
+    old = note(alice, "Lives in Lisbon.")
+    replace(alice, old, note(alice, "Has a flat in Oslo."), way)
+    before = ends_of(alice)
+    form = undo_offered(browser, old, {"do": do, "version": "1"})
+    assert ends_of(alice)[0] == ("active", None, None, None)
+    page = browser.post(reverse("memory:take-back"), form, follow=True).content.decode()
+    assert "Undone." in page
+    assert ends_of(alice) == before
+
+
+def test_a_note_whose_replacement_is_gone_for_good_is_not_said_to_be_replaced_again(
+    alice: User, browser: Client, note: MakeNote
+) -> None:
+    old = note(alice, "Lives in Lisbon.")
+    new = memory_supersede(user_id=alice.pk, memory_id=old.pk, content="Lives in Oslo.")
+    form = undo_offered(browser, old, {"do": "restore"})
+    memory_purge(user_id=alice.pk, ids=[new.pk])
+    page = browser.post(reverse("memory:take-back"), form, follow=True).content.decode()
+    assert "It was changed since" in page
+    assert memory_get(alice.pk, old.pk).status == "active"
 
 
 def test_a_deleted_note_can_be_looked_at_and_brought_back(

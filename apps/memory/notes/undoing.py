@@ -19,6 +19,7 @@ from .changes import (
     change_apply,
     differs,
     edge_remove,
+    memory_archive,
     memory_delete,
     memory_update,
     planned_by,
@@ -251,10 +252,10 @@ def steps_back(user_id: UUID, before: Mapping[UUID, tuple[int, str]]) -> list[st
 
 @transaction.atomic
 def steps_take(*, user_id: UUID, steps: Sequence[str]) -> int:
-    """Takes these steps back, all or none; how many notes are as they were.
+    """Takes these steps back, all or none; how many notes are as they were. One that was replaced is so again.
 
     Raises InvalidInput for what is no step, NotFound for a note that is not there (any more) or somebody else's, Conflict
-    (`changed_since`) where a note was changed after what is to be undone.
+    (`changed_since`) where a note was changed after what is to be undone, or what had replaced it is gone.
     """
     taken = [_STEP.fullmatch(step) for step in steps[:MAX_STEPS]]
     found = [(step["kind"], parse_id(step["one"]), step["two"], step["three"]) for step in taken if step]
@@ -274,8 +275,38 @@ def steps_take(*, user_id: UUID, steps: Sequence[str]) -> int:
         else:
             if Memory.objects.with_deleted(user_id).filter(pk=key, status=Status.DELETED).exists():
                 memory_restore(user_id=user_id, memory_id=key)
-            memory_undo(user_id=user_id, memory_id=key, version=int(third))
+            rows = MemoryRevision.objects.for_user(user_id).filter(memory_id=key, version=int(third))
+            wanted = rows.first()
+            note = memory_undo(user_id=user_id, memory_id=key, version=int(third))
+            if wanted is not None:
+                _replace_again(note, wanted)
     return len(expected)
+
+
+def _replace_again(note: Memory, wanted: MemoryRevision) -> None:
+    """Have a note that went back to a version be replaced, or planned to be, as it was then: what replaced it comes back,
+    where it was deleted when that version ended. Raises Conflict where it is gone, or stood in the place of a third."""
+    newer_id = wanted.state["superseded_by"]
+    if newer_id is None and wanted.state["status"] != Status.SUPERSEDED:
+        return
+    if newer_id is not None and newer_id == str(note.superseded_by_id):
+        return
+    newer = Memory.objects.with_deleted(note.user_id).filter(pk=newer_id).first()
+    kept = _revisions(note, state__change__by=newer_id, version__lt=wanted.version).first()
+    if newer is None or kept is None or "instead_of" in kept.state["change"]:
+        raise Conflict(CHANGED_SINCE, code="changed_since")
+    if newer.deleted_at is not None and newer.deleted_at >= wanted.created_at:
+        newer = memory_restore(user_id=note.user_id, memory_id=newer.pk)
+    supersede_with(
+        memory_get(note.user_id, note.pk, lock=True),
+        newer,
+        at=time_in(wanted, "valid_to") or timezone.now(),
+        change=BY_USER,
+        action=Action(kept.action),
+        made=bool(kept.state["change"].get("made")),
+    )
+    if wanted.state["status"] == Status.ARCHIVED:
+        memory_archive(user_id=note.user_id, memory_id=note.pk)
 
 
 def _oppose(user_id: UUID, source_id: UUID, target_id: UUID, *, linked: bool) -> None:
