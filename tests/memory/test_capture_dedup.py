@@ -1,16 +1,20 @@
 """Capture remembers nothing twice, and keeps apart what differs."""
 
+from datetime import timedelta
+
 import pytest
+from django.utils import timezone
 from pytest_django import Settings
 
 from apps.accounts.models import User
 from apps.core.db.pool import in_db
 from apps.memory.models import Origin, Trust
+from apps.memory.notes.changes import memory_archive
 from apps.memory.notes.creation import memory_create
 from apps.memory.notes.revisions import Change
 from apps.memory.similarity import same_words
 from apps.search import spaces
-from tests.memory.capturing import captured, note, notes, said
+from tests.memory.capturing import LINZ, captured, note, notes, said
 from tests.peers.anthropic_server import AnthropicServer
 from tests.peers.capture_model import CaptureModel, Rule
 
@@ -39,6 +43,22 @@ async def test_an_echo_of_the_assistant_adds_no_weight(alice: User, peer: Anthro
     await captured(alice, said("Your bicycle is a blue Koga, isn't it?", "assistant"))
     after = await note(alice, pk=known.pk)
     assert (after.importance, after.trust) == (3, "user")
+
+
+async def test_what_was_archived_comes_back_where_the_user_says_it_again_whenever_it_was_to_end(
+    alice: User, peer: AnthropicServer
+) -> None:
+    def archived() -> None:
+        end = timezone.now() + timedelta(days=365)
+        made = memory_create(user_id=alice.pk, content="The user lives in Linz.", valid_to=end)
+        memory_archive(user_id=alice.pk, memory_id=made.pk)
+
+    await in_db(archived)
+    peer.fallback = CaptureModel(LINZ)
+    before = await captured(alice, said("I live in Linz."))
+    assert (before.added, await notes(alice)) == (0, []), "said before it was put away"
+    await captured(alice, said("I live in Linz again.", said_at=timezone.now()))
+    assert await notes(alice) == ["The user lives in Linz."]
 
 
 async def test_numbers_names_and_no_are_told_apart(alice: User, peer: AnthropicServer) -> None:

@@ -134,7 +134,8 @@ class Known:
         for note, content in self.past:
             if not same_content(words, content):
                 continue
-            ended = note.deleted_at or note.valid_to or note.updated_at
+            replaced_at = note.valid_to if note.status == Status.SUPERSEDED else None
+            ended = note.deleted_at or replaced_at or note.updated_at
             if note.status == Status.PENDING:
                 if not _outranks(trust, note.trust):
                     return "waits_for_review"
