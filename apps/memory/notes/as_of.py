@@ -1,4 +1,4 @@
-"""What notes said at another time, by the versions of them that are kept."""
+"""Texts that notes had at another time, by the versions of them that are kept."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
