@@ -18,6 +18,10 @@ FOCUSED = """() => {
   const seen = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);
   return { name: element.getAttribute("aria-label") ?? element.textContent.trim(), seen: element.contains(seen) };
 }"""
+A_MAC = """Object.defineProperty(Navigator.prototype, "platform", { get: () => "MacIntel" });"""
+OPTION_N = """(element) => element.dispatchEvent(
+  new KeyboardEvent("keydown", { key: "Dead", code: "KeyN", altKey: true, bubbles: true, cancelable: true }))"""
+"""The tilde of ñ."""
 MOVING = """() => document.getAnimations().filter((each) => each.effect.getComputedTiming().duration > 10).length"""
 
 
@@ -74,3 +78,15 @@ def test_the_chat_works_by_keys_at_twice_the_size_without_motion_in_a_bare_brows
     keys.press("Alt+n")
     expect(chat.turns).to_have_count(0)
     expect(chat.field).to_be_focused()
+
+
+def test_on_a_mac_option_and_a_letter_are_typed_where_one_types(
+    server: Server, someone: StorageState, open_page: Callable[..., Page]
+) -> None:
+    page = open_page("about:blank", state=someone)
+    page.add_init_script(A_MAC)
+    page.goto(f"{server.url}/settings/")
+    field = page.get_by_label("What should Izzy call you?")
+    assert field.evaluate(OPTION_N) is True  # the field has it
+    assert page.locator("body").evaluate(OPTION_N) is False
+    page.wait_for_url(f"{server.url}/")

@@ -38,6 +38,8 @@ export function sanitised(html) {
   return template.content;
 }
 
+export const MAC = /^(Mac|iP)/.test(navigator.platform);
+
 const TYPED_IN = "input:not([type=checkbox], [type=button], [type=submit], [type=reset], [type=file]), textarea, select, [contenteditable]";
 
 /** True while the reader types somewhere, so that single-key shortcuts stay out of the way. */

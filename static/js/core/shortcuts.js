@@ -1,5 +1,5 @@
 // Shortcuts of every page. An element names its own with data-shortcut="alt+n"; "?" opens the list.
-import { isTyping } from "./dom.js";
+import { MAC, isTyping } from "./dom.js";
 
 function combination(event) {
   const parts = [];
@@ -68,6 +68,8 @@ export function startShortcuts() {
       save(event.target.form);
       return;
     }
+    // On a Mac Option and a letter type another letter, or an accent for the next one.
+    if (MAC && event.altKey && isTyping(event.target)) return;
     const wantsModifier = combo.includes("+");
     if (!wantsModifier && isTyping(event.target)) return;
     const element = document.querySelector(`[data-shortcut="${CSS.escape(combo)}"]`);
