@@ -3,11 +3,12 @@
 import re
 from collections.abc import Callable
 
-from playwright.sync_api import Page, StorageState, expect
+from playwright.sync_api import Dialog, Page, StorageState, expect
 
 from tests.browser.conftest import Watch
 from tests.browser.server import Server
 from tests.browser.test_conversation import rest
+from tests.waiting import eventually
 
 
 def test_a_memory_is_followed_through_all_pages_of_the_memory(
@@ -134,3 +135,43 @@ def test_a_button_that_the_server_cannot_follow_says_why(
     page.get_by_role("button", name="Edit this memory").click()
     expect(page.locator("#toasts")).to_contain_text(full)
     expect(page.locator(".note")).to_contain_text("Nina plays the oboe")
+
+
+def test_what_was_written_is_asked_for_before_the_page_is_left_until_it_is_saved(
+    server: Server, someone: StorageState, open_page: Callable[..., Page], watch: Watch
+) -> None:
+    watch.allowed.append("status of 422")  # what is refused
+    page = open_page(f"{server.url}/memory/", state=someone)
+    oboe = rest(page, "POST", "/memories/", {"content": "Nina plays the oboe"})["id"]
+    note, field = page.locator(".note"), page.get_by_role("textbox", name="Memory", exact=True)
+    away = page.locator('.sidebar a[href="/memory/"]').first
+    asked: list[str] = []
+
+    def stay(dialog: Dialog) -> None:
+        asked.append(dialog.type)
+        dialog.dismiss()
+
+    page.on("dialog", stay)
+    page.goto(f"{server.url}/memory/browse/")
+    page.get_by_role("button", name="Edit this memory").click()
+    note.locator(field).click()
+    away.click()
+    page.wait_for_url("**/memory/")
+    page.goto(f"{server.url}/memory/browse/")
+    page.get_by_role("button", name="Edit this memory").click()
+    assert asked == []  # nothing was written
+    note.locator(field).fill("Nina plays the cello")
+    away.click(no_wait_after=True)
+    eventually(lambda: page.evaluate("1") and asked)
+    note.get_by_role("button", name="Save").click()
+    expect(note).to_contain_text("Nina plays the cello")
+    away.click()
+    page.wait_for_url("**/memory/")
+    assert asked == ["beforeunload"]
+
+    page.goto(f"{server.url}/memory/{oboe}/?edit")
+    field.fill("")
+    page.get_by_role("button", name="Save", exact=True).first.click()
+    expect(page.locator("main [aria-invalid=true]")).to_be_visible()
+    away.click(no_wait_after=True)
+    eventually(lambda: page.evaluate("1") and len(asked) == 2)
