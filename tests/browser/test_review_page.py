@@ -1,5 +1,6 @@
 """The review page by keyboard and on a phone."""
 
+import re
 from collections.abc import Callable
 
 from playwright.sync_api import Page, StorageState, expect
@@ -17,6 +18,20 @@ SAVE = """async (contents) => {
     if (!answer.ok) throw new Error(await answer.text());
   }
 }"""
+ANIMALS = (
+    "cat",
+    "newt",
+    "dog",
+    "hen",
+    "goose",
+    "horse",
+    "pony",
+    "goat",
+    "sheep",
+    "carp",
+    "parrot",
+    "mule",
+)
 NOTES = ["The user has a cat.", "The user plays the cello.", "The user rows on Fridays."]
 
 
@@ -210,3 +225,26 @@ def test_a_file_gets_its_directory_and_keeps_the_focus(
     expect(page.get_by_role("button", name="Undo")).to_be_focused()
     page.keyboard.press("Enter")
     expect(page.get_by_role("button", name="Read /memories/trips/porto.md")).to_be_focused()
+
+
+def test_what_has_come_up_to_the_place_of_what_was_decided_is_not_skipped(
+    server: Server, someone: StorageState, open_page: Callable[..., Page]
+) -> None:
+    page = open_page(server.url + "/settings/", state=someone)
+    page.evaluate(SAVE, [f"The user has a {animal}." for animal in ANIMALS])
+    page.goto(server.url + "/memory/review/")
+    cards, older = page.locator("#review-list [data-review]"), page.get_by_role("link", name="Older")
+    expect(cards).to_have_count(10)
+    cards.first.get_by_role("button", name="Accept").click()
+    expect(cards).to_have_count(9)
+    page.get_by_role("button", name="Undo").click()
+    expect(cards).to_have_count(10)
+    expect(older).to_have_attribute("href", re.compile(r"page=2$"))  # nothing has come up
+    cards.first.get_by_role("button", name="Accept").click()
+    expect(cards).to_have_count(9)
+    older.click()
+    expect(cards).to_have_count(10)
+    expect(cards.last).to_contain_text("You have a newt.")
+    older.click()
+    expect(cards).to_have_count(1)
+    expect(cards).to_contain_text("You have a cat.")

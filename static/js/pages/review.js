@@ -50,7 +50,16 @@ function afterSwap() {
   next.scrollIntoView({ block: "nearest" });
 }
 
+const older = document.querySelector('.pagination [rel="next"]');
+const after = older?.href;
+
+/** What was decided no longer waits, and what follows has come up into its place: the next ones are on this page anew. */
+function leadOn() {
+  if (older) older.href = document.querySelector("#review-list [data-review-done]") ? location.pathname + location.search : after;
+}
+
 const keys = document.getElementById("review-keys");
 if (keys) keys.hidden = false;
 document.addEventListener("keydown", onKey);
 document.addEventListener("htmx:after:swap", afterSwap);
+document.addEventListener("htmx:after:swap", leadOn);
