@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from izzy_cli.errors import Problem, missing
 
@@ -45,6 +46,18 @@ def note_options(function: Command) -> Command:
     for option in reversed(options):
         function = option(function)
     return function
+
+
+def refuse_options_before_command(context: click.Context) -> None:
+    """Refuse the options of a group that lists by itself where a command of it follows, which would not see them.
+
+    Raises Problem.
+    """
+    sources = map(context.get_parameter_source, context.params)
+    if context.invoked_subcommand and ParameterSource.COMMANDLINE in sources:
+        raise missing(
+            f"Options come after the command: izzy {context.info_name} {context.invoked_subcommand} …"
+        )
 
 
 def given(fields: dict[str, Any]) -> dict[str, Any]:

@@ -176,3 +176,21 @@ def test_a_turn_that_fails_ends_with_its_reason(izzy: Izzy, model: AnthropicServ
 def test_what_would_steer_the_terminal_is_not_passed_on(izzy: Izzy, model: AnthropicServer) -> None:
     model.add(reply("red \x1b[31m alert \x07"))
     assert izzy.run("chat", "Hm").ok().text == "red \ufffd[31m alert \ufffd\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--last", "--no-memory"], "--no-memory is for a new conversation."),
+        (["-c", "a-conversation", "--no-memory"], "--no-memory is for a new conversation."),
+        (["--call", "a-call"], "--call goes with --answer or --approve."),
+    ],
+)
+def test_what_an_option_cannot_do_is_said_before_anything_is_sent(
+    izzy: Izzy, model: AnthropicServer, options: list[str], message: str
+) -> None:
+    sent = len(model.messages)
+    done = izzy.run("chat", *options, "Hello")
+    assert done.code == 2
+    assert message in done.err
+    assert len(model.messages) == sent

@@ -130,5 +130,23 @@ def test_the_doctor_says_what_is_wrong(izzy: Izzy, server: Server) -> None:
     assert izzy.run("doctor", IZZY_URL="http://127.0.0.1:1", IZZY_TOKEN="x").code == 1
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "builds --json show an-id",
+        "builds --state failed list",
+        "review --json list",
+        "review -p 1 accept",
+    ],
+)
+def test_options_before_a_command_that_would_not_see_them_are_refused(
+    tmp_path: Path, arguments: str
+) -> None:
+    group, *_ = words = arguments.split()
+    done = Izzy(tmp_path, "http://127.0.0.1:1", "izzy_token").run(*words)
+    assert done.code == Exit.USAGE
+    assert f"Options come after the command: izzy {group} " in done.err
+
+
 def test_modules_are_imported_by_their_own_commands_alone() -> None:
     assert {import_module(f"izzy_cli.{place.partition(':')[0]}") for place, _ in COMMANDS.values()}

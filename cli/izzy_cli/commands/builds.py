@@ -6,7 +6,14 @@ import click
 
 from izzy_cli.client import Client, connect
 from izzy_cli.errors import ConnectionLost, Exit, Problem, missing
-from izzy_cli.options import Command, given, id_of, json_option, page_options
+from izzy_cli.options import (
+    Command,
+    given,
+    id_of,
+    json_option,
+    page_options,
+    refuse_options_before_command,
+)
 from izzy_cli.output import (
     Column,
     Row,
@@ -44,6 +51,7 @@ def list_options(function: Command) -> Command:
 @click.pass_context
 def builds(ctx: click.Context, /, **options: Any) -> None:
     """List builds of capabilities, follow them, and answer what they ask."""
+    refuse_options_before_command(ctx)
     if not ctx.invoked_subcommand:
         ctx.invoke(list_builds, **options)
 

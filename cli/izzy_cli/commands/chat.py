@@ -50,6 +50,10 @@ def chat(
     """
     if sum([bool(message), answer is not None, approve is not None]) > 1:
         raise missing("Say a message, --answer or --approve, one of them.")
+    if no_memory and (conversation or last):
+        raise missing("--no-memory is for a new conversation.")
+    if call is not None and answer is None and approve is None:
+        raise missing("--call goes with --answer or --approve.")
     client = connect()
     if last:
         conversation = _newest(client)

@@ -5,7 +5,14 @@ import click
 from izzy_cli.client import Answer, Client, connect
 from izzy_cli.commands.editing import edited
 from izzy_cli.errors import Exit, Problem, missing
-from izzy_cli.options import MAX_PAGE_SIZE, id_of, json_option, page_options, yes_option
+from izzy_cli.options import (
+    MAX_PAGE_SIZE,
+    id_of,
+    json_option,
+    page_options,
+    refuse_options_before_command,
+    yes_option,
+)
 from izzy_cli.output import (
     Column,
     Row,
@@ -38,6 +45,7 @@ def review(ctx: click.Context, page: int, page_size: int, as_json: bool) -> None
 
     On a terminal one by one; elsewhere, and with --json, it lists them.
     """
+    refuse_options_before_command(ctx)
     if ctx.invoked_subcommand:
         return
     client = connect()
