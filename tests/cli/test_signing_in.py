@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from izzy_cli.commands import account
 from tests.chat.server import Server
 from tests.cli.izzy import Izzy
 from tests.peers.prepared import Person
@@ -97,3 +98,14 @@ def test_the_status_says_what_the_token_may_do(izzy: Izzy, person: Person) -> No
     lines = izzy.run("status").ok().text
     assert person.name in lines
     assert "test (read, write)" in lines
+
+
+def test_signing_in_repairs_a_configuration_that_is_broken(
+    stranger: Izzy, server: Server, person: Person, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(account, "DEFAULT_URL", url)
+    file = stranger.home / ".config" / "izzy" / "config.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text("url = http")
+    stranger.run("login", "--token-stdin", given=server.token).ok()
+    assert person.name in stranger.run("status").ok().text

@@ -1,6 +1,7 @@
 """Signing in and out, and who is signed in."""
 
 import sys
+from contextlib import suppress
 from typing import Any
 
 import click
@@ -29,7 +30,7 @@ def login(url: str | None, address: str | None, token_stdin: bool, as_json: bool
     asks = somebody_is_there()
     url = url or address
     if url is None:
-        known = config.saved().url or DEFAULT_URL
+        known = _known_url()
         url = click.prompt("Server", default=known, err=True) if asks and not token_stdin else known
     address = config.clean_url(url)
     if token_stdin:
@@ -47,6 +48,12 @@ def login(url: str | None, address: str | None, token_stdin: bool, as_json: bool
         say_json(answer.content)
         return
     say(f"Signed in to {address} as {plain(answer.value['user']['username'])}. Saved in {file}.")
+
+
+def _known_url() -> str:
+    with suppress(Problem):  # a configuration that cannot be read is about to be written anew
+        return config.saved().url or DEFAULT_URL
+    return DEFAULT_URL
 
 
 def who(client: Client) -> Answer:
