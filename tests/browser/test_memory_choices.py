@@ -48,6 +48,22 @@ for number, jar in enumerate(Memory.objects.for_user(user).filter(category="pant
 print("MADE", json.dumps({"hives": str(hives.pk), "said": str(said.pk), "old": str(old.pk)}))
 """
 
+MOVED = """async (picture, end) => {
+  const { x, y, width, height } = picture.getBoundingClientRect();
+  const point = (type, far) =>
+    picture.dispatchEvent(new PointerEvent(type, { clientX: x + width / 2 + far, clientY: y + height / 2, bubbles: true }));
+  const click = () => picture.dispatchEvent(new MouseEvent("click", { bubbles: true, cancelable: true }));
+  point("pointerdown", 0);
+  point("pointermove", 40);
+  point(end, 40);
+  const own = end === "pointerup" ? { "own click": click() } : {};
+  await new Promise((done) => setTimeout(done));
+  point("pointerdown", 0);
+  point("pointerup", 0);
+  return { ...own, next: click() };
+}"""
+"""Moves the picture and presses it; of each click, whether it does what it would."""
+
 
 @pytest.fixture(scope="module")
 def keeper(server: Server) -> tuple[StorageState, dict[str, str]]:
@@ -236,3 +252,13 @@ def test_things_of_every_kind_are_found_and_opened_by_the_palette(
             page.keyboard.press("ArrowDown")
         page.keyboard.press("Enter")
         expect(page.locator(place).first).to_contain_text(words)
+
+
+def test_the_click_that_ends_a_move_of_the_picture_is_no_press_and_the_next_one_is(
+    server: Server, keeper: Keeper, open_page: Callable[..., Page]
+) -> None:
+    page = open_page(f"{server.url}/memory/graph/", state=keeper[0])
+    page.get_by_role("button", name="Zoom in (plus key)").click()
+    graph = page.locator(".graph >> nth=0")
+    assert graph.evaluate(MOVED, "pointerup") == {"own click": False, "next": True}
+    assert graph.evaluate(MOVED, "pointercancel")["next"] is True  # as where a finger scrolls the page

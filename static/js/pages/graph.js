@@ -96,15 +96,20 @@ class View {
       this.picture.classList.add("graph-held");
       this.show(from.x - across * scale, from.y - down * scale, from.width);
     };
-    const drop = () => {
+    const ended = new AbortController();
+    const { signal } = ended;
+    const drop = ({ type }) => {
+      ended.abort();
       this.picture.classList.remove("graph-held");
-      window.removeEventListener("pointermove", move);
-      // What was moved was not pressed.
-      if (moved) window.addEventListener("click", (click) => click.preventDefault(), { capture: true, once: true });
+      if (!moved || type !== "pointerup") return;
+      // What was moved was not pressed. A click comes at once, and of a finger that moved none does.
+      const stop = (click) => click.preventDefault();
+      window.addEventListener("click", stop, true);
+      setTimeout(() => window.removeEventListener("click", stop, true));
     };
-    window.addEventListener("pointermove", move);
-    window.addEventListener("pointerup", drop, { once: true });
-    window.addEventListener("pointercancel", drop, { once: true });
+    window.addEventListener("pointermove", move, { signal });
+    window.addEventListener("pointerup", drop, { signal });
+    window.addEventListener("pointercancel", drop, { signal });
   }
 
   /** Brings what has the focus into the part that is shown. */
