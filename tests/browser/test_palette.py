@@ -8,6 +8,12 @@ from tests.browser.axe import violations, with_axe
 from tests.browser.conftest import PHONE
 from tests.browser.server import Server
 
+TYPED_AT_ONCE = """(field, words) => {
+  field.value = words;
+  field.dispatchEvent(new Event("input", { bubbles: true }));
+  field.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true, cancelable: true }));
+}"""
+
 
 def test_everything_is_reached_from_the_keyboard(
     server: Server, someone: StorageState, open_page: Callable[..., Page]
@@ -54,3 +60,13 @@ def test_on_a_phone_it_has_a_button(
     page.locator(".topbar [data-palette]").tap()
     page.get_by_role("option", name="Memories Alt M").tap()
     page.wait_for_url(f"{server.url}/memory/")
+
+
+def test_whoever_presses_enter_at_once_gets_what_they_typed(
+    server: Server, someone: StorageState, open_page: Callable[..., Page]
+) -> None:
+    page = open_page(f"{server.url}/settings/", state=someone)
+    page.keyboard.press("Control+k")
+    expect(page.locator("#palette-list [aria-selected=true]")).to_be_visible()
+    page.get_by_role("combobox", name="Find or do something").evaluate(TYPED_AT_ONCE, "file")
+    page.wait_for_url(f"{server.url}/memory/files/")

@@ -1,12 +1,12 @@
 // The command palette (Ctrl+K): a combobox whose lines come from the server, by keys alone, by mouse or finger.
-import { isTyping, sanitised } from "./dom.js";
+import { MAC, isTyping, sanitised } from "./dom.js";
 import { showShortcuts } from "./shortcuts.js";
 import { switchTheme } from "./theme-switch.js";
 
 const WAIT = 140; // ms after the last key
-const MAC = /^(Mac|iP)/.test(navigator.platform);
 const byId = (id) => document.getElementById(id);
 let asked = null; // the request under way
+let shown = null; // the words whose lines are shown
 let timer = 0;
 
 const options = () => [...byId("palette-list").querySelectorAll('[role="option"]')];
@@ -34,15 +34,29 @@ async function ask() {
   asked?.abort();
   const own = (asked = new AbortController());
   const field = byId("palette-input");
+  const words = field.value;
   try {
-    const answer = await fetch(`${field.dataset.url}?q=${encodeURIComponent(field.value)}`, { signal: own.signal, credentials: "same-origin", headers: { "HX-Request": "true" } });
+    const answer = await fetch(`${field.dataset.url}?q=${encodeURIComponent(words)}`, { signal: own.signal, credentials: "same-origin", headers: { "HX-Request": "true" } });
     if (!answer.ok) throw new Error(String(answer.status));
     const html = await answer.text();
-    if (asked === own) show(sanitised(html));
+    if (asked !== own) return;
+    show(sanitised(html));
+    shown = words;
   } catch {
     if (asked !== own || own.signal.aborted) return;
     show(document.createDocumentFragment(), "Izzy cannot be reached right now.");
+    shown = null;
   }
+}
+
+/** Opens the line that is chosen, of those for the words that stand there now. */
+async function open() {
+  const field = byId("palette-input");
+  if (shown !== field.value) {
+    clearTimeout(timer);
+    await ask();
+  }
+  if (shown === field.value && byId("palette").open) byId("palette-list").querySelector('[aria-selected="true"]')?.click();
 }
 
 function move(step) {
@@ -65,7 +79,7 @@ function onKey(event) {
     move(pages[event.key]);
   } else if (event.key === "Enter") {
     event.preventDefault();
-    byId("palette-list").querySelector('[aria-selected="true"]')?.click();
+    open();
   }
 }
 
@@ -73,6 +87,10 @@ export function openPalette() {
   const dialog = byId("palette");
   if (!dialog || dialog.open || document.querySelector("dialog[open]")) return;
   byId("palette-input").value = "";
+  shown = null;
+  byId("palette-list").replaceChildren();
+  byId("palette-none").hidden = true;
+  choose(null);
   dialog.showModal();
   byId("palette-input").focus();
   ask();
