@@ -13,7 +13,8 @@ self.addEventListener("activate", (event) => {
 
 self.addEventListener("fetch", (event) => {
   const { request } = event;
-  if (request.mode === "navigate") event.respondWith(fetch(request).catch(() => caches.match("{{ offline }}")));
+  // Of a form that could not be sent the browser tells: it keeps what was typed, and asks before it sends it again.
+  if (request.mode === "navigate" && request.method === "GET") event.respondWith(fetch(request).catch(() => caches.match("{{ offline }}")));
   else if (request.method === "GET" && KEPT.includes(new URL(request.url).pathname)) event.respondWith(fetch(request).catch(() => caches.match(new URL(request.url).pathname)));
 });
 

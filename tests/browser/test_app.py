@@ -95,3 +95,19 @@ def test_without_these_parts_of_the_browser_nothing_breaks(
     page.wait_for_load_state()
     page.keyboard.press("Control+k")
     expect(page.locator("#palette-list [aria-selected=true]")).to_be_visible()
+
+
+def test_a_form_that_could_not_be_sent_is_sent_again_by_its_writer_alone(
+    server: Server, someone: StorageState, open_page: Callable[..., Page], watch: Any
+) -> None:
+    watch.allowed += ["ERR_INTERNET_DISCONNECTED", "ERR_FAILED"]
+    page = open_page(f"{server.url}/settings/", state=someone, service_workers="allow")
+    page.evaluate("navigator.serviceWorker.ready.then(() => true)")
+    page.reload()  # from now on the worker answers
+    page.get_by_label("What should Izzy call you?").fill("Al")
+    page.context.set_offline(True)
+    page.get_by_role("button", name="Save").click()
+    page.wait_for_url("chrome-error://**")  # the browser's own page, which asks before it does
+    page.context.set_offline(False)
+    page.reload()
+    expect(page.get_by_text("Your preferences are saved.")).to_be_visible()
