@@ -1,4 +1,4 @@
-"""What two notes say beside what they have in common: a date more, or the contrary."""
+"""Notes in the same words may differ: by a date more, or by saying the contrary."""
 
 import pytest
 

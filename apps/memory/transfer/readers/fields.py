@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from email.utils import parsedate_to_datetime
@@ -103,8 +103,10 @@ def tags_of(*values: object) -> list[str]:
     """Tags of lists and of texts with commas, each once: at most 20, long ones cut to 50 characters."""
     unique: dict[str, str] = {}
     for value in values:
-        many = isinstance(value, list | tuple | set)
-        for part in value if many else _TAGS_BETWEEN.split(text_of(value)):
+        parts: Iterable[object] = _TAGS_BETWEEN.split(text_of(value))
+        if isinstance(value, list | tuple | set):
+            parts = value
+        for part in parts:
             named = fields_in(part).get("name") if isinstance(part, dict) else part
             tag = " ".join(text_of(named).lstrip("#").split())
             if tag:
