@@ -117,11 +117,11 @@ def denies_other(first: str, second: str) -> bool:
 
 def differs(first: str, second: str) -> bool:
     """Whether the texts disagree: in a number, a date, a name of which each has one of its own, or in yes and no."""
+    if _denies(first) != _denies(second):
+        return True
     mine, yours = _figures(first), _figures(second)
     if mine and yours and mine != yours:
         return not (mine <= yours or yours <= mine)
-    if _denies(first) != _denies(second):
-        return True
     one, two = content_of(first), content_of(second)
     return (_lacks(second, one) and _lacks(first, two)) or _one_word_swapped(one.words, two.words)
 
@@ -173,7 +173,9 @@ def _one_word_swapped(first: frozenset[str], second: frozenset[str]) -> bool:
 
 def _figures(text: str) -> set[str]:
     """The numbers of a text, in digits, and its months and weekdays."""
-    words = split_words(text)
+    words = set(split_words(text))
+    if _NEVER_OR_MAY in words and detect_language(text) == "it":
+        words.discard(_NEVER_OR_MAY)
     return (
         set(re.findall(r"\d+", text))
         | {match.group()[:3].lower() for match in _DATE_WORD.finditer(text)}

@@ -250,6 +250,32 @@ def test_a_note_whose_replacement_is_gone_for_good_is_not_said_to_be_replaced_ag
     assert memory_get(alice.pk, old.pk).status == "active"
 
 
+def test_what_was_replaced_by_a_note_gone_since_is_so_again_after_undo(
+    alice: User, browser: Client, note: MakeNote
+) -> None:
+    old = note(alice, "Lives in Lisbon.")
+    new = memory_supersede(user_id=alice.pk, memory_id=old.pk, content="Lives in Oslo.")
+    memory_purge(user_id=alice.pk, ids=[new.pk])
+    before = ends_of(alice)
+    form = undo_offered(browser, old, {"do": "delete"})
+    page = browser.post(reverse("memory:take-back"), form, follow=True).content.decode()
+    assert "Undone." in page
+    assert ends_of(alice) == before
+    assert before[0][0] == "superseded"
+
+
+def test_undo_brings_nothing_back_that_was_deleted_afterwards(
+    alice: User, browser: Client, note: MakeNote
+) -> None:
+    old, other = note(alice, "Lives in Lisbon."), note(alice, "Has a flat in Oslo.")
+    replace(alice, old, other, "contradiction")
+    form = undo_offered(browser, old, {"do": "restore"})
+    memory_delete(user_id=alice.pk, memory_id=other.pk)
+    page = browser.post(reverse("memory:take-back"), form, follow=True).content.decode()
+    assert "It was changed since" in page
+    assert not Memory.objects.for_user(alice).filter(pk=other.pk, deleted_at=None).exists()
+
+
 def test_a_deleted_note_can_be_looked_at_and_brought_back(
     alice: User, browser: Client, note: MakeNote
 ) -> None:

@@ -243,6 +243,18 @@ def test_labels_that_are_accepted_leave_the_text_that_the_note_has_by_now(
     assert (held.content, held.trust, held.tags) == ("I live in Oslo.", Trust.USER, ["home"])
 
 
+def test_a_text_that_the_user_writes_into_a_proposal_of_labels_is_part_of_it(
+    alice: User, note: MakeNote
+) -> None:
+    preferences_update(user_id=alice.pk, review="everything")
+    target = note(alice, "The user lives in Lisbon.")
+    proposal = memory_update(user_id=alice.pk, memory_id=target.pk, change=BY_ASSISTANT, tags=["home"])
+    memory_update(user_id=alice.pk, memory_id=proposal.pk, content="I live in Bergen.", importance=5)
+    review_accept(user_id=alice.pk, memory_id=proposal.pk)
+    held = fresh(target)
+    assert (held.content, held.tags, held.importance) == ("I live in Bergen.", ["home"], 5)
+
+
 @pytest.mark.parametrize("archived", [False, True])
 def test_a_text_that_is_written_while_labels_are_accepted_is_remembered(
     alice: User, note: MakeNote, archived: bool

@@ -32,6 +32,10 @@ def test_a_date_more_is_something_more(old: str, new: str) -> None:
             "Lena non mangia mai carne rossa la sera con gli amici",
             "Lena mangia carne rossa la sera con gli amici",
         ),
+        (
+            "L'utente non ha mai fumato sigarette dal 2010.",
+            "L'utente ha fumato sigarette dal 2010.",
+        ),
         ("No come nunca carne por la noche en casa", "Come carne por la noche en casa"),
     ],
 )

@@ -1,6 +1,6 @@
 """Texts that notes had at another time, by the versions of them that are kept."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from uuid import UUID
 
@@ -26,7 +26,7 @@ def texts_held(user_id: UUID, moment: datetime) -> dict[UUID, str]:
     rows = MemoryRevision.objects.for_user(user_id).exclude(content=F("memory__content"))
     changed = rows.filter(Q(created_at__gt=moment) | Q(memory__valid_from__gt=moment))
     texts: dict[UUID, str] = {}
-    for note, spans in _spans(user_id, list(changed.values_list("memory_id", flat=True).distinct())):
+    for note, spans in _spans(user_id, changed.values_list("memory_id", flat=True)):
         texts[note.pk] = ""
         for span in spans:
             end = span.end or note.valid_to
@@ -35,11 +35,11 @@ def texts_held(user_id: UUID, moment: datetime) -> dict[UUID, str]:
     return texts
 
 
-def _spans(user_id: UUID, memory_ids: Sequence[UUID]) -> Iterator[tuple[Memory, list[Span]]]:
-    """Those of the notes that were changed, with the texts that they have had."""
+def _spans(user_id: UUID, memory_ids: Iterable[UUID]) -> Iterator[tuple[Memory, list[Span]]]:
+    """Those of the notes that were changed, with the texts that they have had; the ids may be a query."""
     kept = MemoryRevision.objects.owned_by(user_id).filter(memory_id__in=memory_ids).order_by("version")
     revisions: dict[UUID, list[MemoryRevision]] = {}
     for row in kept:
         revisions.setdefault(row.memory_id, []).append(row)
-    for note in Memory.objects.owned_by(user_id).filter(pk__in=revisions):
+    for note in Memory.objects.owned_by(user_id).filter(pk__among=list(revisions)):
         yield note, spans_of(note, revisions[note.pk])

@@ -232,6 +232,9 @@ def memory_update(
         waiting = proposal_instead(note, Proposal.UPDATE, values, change)
         if waiting is not None:
             return waiting
+    if note.status == Status.PENDING and note.proposed_target_id is not None:
+        given = [name for name, value in values.items() if value != getattr(note, name)]
+        values["proposed_fields"] = sorted({*note.proposed_fields, *given})
     if values.get("content", note.content) != note.content:
         values["trust"] = Trust.USER if change.by_hand else least_trust(note.trust, change.trust)
     archives = values.get("status") == Status.ARCHIVED != note.status

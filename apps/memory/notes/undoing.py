@@ -287,15 +287,28 @@ def _replace_again(note: Memory, wanted: MemoryRevision) -> None:
     """Have a note that went back to a version be replaced, or planned to be, as it was then: what replaced it comes back,
     where it was deleted when that version ended. Raises Conflict where it is gone, or stood in the place of a third."""
     newer_id = wanted.state["superseded_by"]
-    if newer_id is None and wanted.state["status"] != Status.SUPERSEDED:
+    if newer_id is None:
+        if wanted.state["status"] == Status.SUPERSEDED:  # by what was gone for good then
+            values = {"status": Status.SUPERSEDED, "valid_to": time_in(wanted, "valid_to")}
+            old = memory_get(note.user_id, note.pk, lock=True)
+            change_apply(old, values, Action.UNDONE, BY_USER)
         return
-    if newer_id is not None and newer_id == str(note.superseded_by_id):
+    if newer_id == str(note.superseded_by_id):
         return
     newer = Memory.objects.with_deleted(note.user_id).filter(pk=newer_id).first()
     kept = _revisions(note, state__change__by=newer_id, version__lt=wanted.version).first()
-    if newer is None or kept is None or "instead_of" in kept.state["change"]:
+    made = kept is not None and bool(kept.state["change"].get("made"))
+    comes_back = (
+        newer is not None and newer.deleted_at is not None and newer.deleted_at >= wanted.created_at
+    )
+    if (
+        newer is None
+        or kept is None
+        or "instead_of" in kept.state["change"]
+        or (comes_back and not made)
+    ):
         raise Conflict(CHANGED_SINCE, code="changed_since")
-    if newer.deleted_at is not None and newer.deleted_at >= wanted.created_at:
+    if comes_back:
         newer = memory_restore(user_id=note.user_id, memory_id=newer.pk)
     supersede_with(
         memory_get(note.user_id, note.pk, lock=True),
@@ -303,7 +316,7 @@ def _replace_again(note: Memory, wanted: MemoryRevision) -> None:
         at=time_in(wanted, "valid_to") or timezone.now(),
         change=BY_USER,
         action=Action(kept.action),
-        made=bool(kept.state["change"].get("made")),
+        made=made,
     )
     if wanted.state["status"] == Status.ARCHIVED:
         memory_archive(user_id=note.user_id, memory_id=note.pk)
