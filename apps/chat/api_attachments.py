@@ -61,6 +61,10 @@ class ContentQuery(Query):
     )
 
 
+class DeleteQuery(Query):
+    unsent: bool = Field(False, description="Only where no message has it; else nothing happens.")
+
+
 class TextQuery(Query):
     offset: int = Field(0, ge=0, le=2_000_000, description="Where to read on.")
 
@@ -137,10 +141,11 @@ class AttachmentView(UserView):
         """Say what a file is."""
         return attachment_get(self.user_id, attachment_id)
 
-    @operation("attachments_delete", status=204)
+    @operation("attachments_delete", query=DeleteQuery, status=204)
     def delete(self, request: Request, attachment_id: str) -> None:
         """Delete a file for good. Its message stays, and so does what was said about it."""
-        services.attachment_delete(user_id=self.user_id, attachment_id=attachment_id)
+        unsent = self.query(DeleteQuery).unsent
+        services.attachment_delete(user_id=self.user_id, attachment_id=attachment_id, unsent=unsent)
 
 
 class AttachmentContentView(UserView):

@@ -13,6 +13,7 @@ from pytest_django import Settings
 
 from apps.accounts.models import User
 from apps.agent.selectors import conversation_untrusted
+from apps.chat.attachments.selectors import attachment_get
 from apps.chat.attachments.services import attachment_delete, attachment_keep
 from apps.chat.conversations.selectors import taint_of
 from apps.chat.models import Attachment, Conversation, Turn
@@ -260,6 +261,8 @@ async def test_a_deleted_file_is_gone_from_requests_and_the_conversation_goes_on
         place = await conversation(alice)
         first = await page.say("When?", conversation=place, attachments=[str(key)])
         await page.ended()
+        await in_db(attachment_delete, user_id=alice.pk, attachment_id=key, unsent=True)
+        assert await in_db(attachment_get, alice.pk, key)  # it was sent
         await in_db(attachment_delete, user_id=alice.pk, attachment_id=key)
         await page.say("And now?", conversation=first["conversation"])
         await page.ended()

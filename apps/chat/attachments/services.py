@@ -141,10 +141,12 @@ def attachments_take(
 
 
 @transaction.atomic
-def attachment_delete(*, user_id: UUID, attachment_id: object) -> None:
-    """Deletes a file for good. Messages that had it say so to the model; what was said about it stays."""
+def attachment_delete(*, user_id: UUID, attachment_id: object, unsent: bool = False) -> None:
+    """Deletes a file for good. Messages that had it say so to the model; what was said about it stays. With `unsent` one that was
+    sent stays."""
     row = attachment_get(user_id, attachment_id)
-    attachments_remove(user_id, Attachment.objects.for_user(user_id).filter(pk=row.pk))
+    if not (unsent and row.conversation_id is not None):
+        attachments_remove(user_id, Attachment.objects.for_user(user_id).filter(pk=row.pk))
 
 
 def attachments_remove(user_id: UUID, rows: QuerySet[Attachment], *, room: int = SLICE) -> int:

@@ -181,6 +181,7 @@ class _Exchange:
             self.answers.set()
             if answer is None and prepared.upstream.spends and way.is_sent:
                 answer = Answer(body)  # the endpoint works on it all the same
+                answer.model = prepared.model
             if answer is not None:
                 answer.end()
                 work = _finished(prepared, answer, storing, self._elapsed(), first_byte)
@@ -218,6 +219,8 @@ async def _asked(request: httpx.Request, way: _Way) -> AsyncIterator[httpx.Respo
         yield response
     except (httpx.TransportError, httpx.InvalidURL) as error:
         name = type(error).__name__  # its text may quote a header
+        if not isinstance(error, httpx.ReadTimeout):
+            way.is_sent = False  # whoever hung up works on it no longer
         if response is not None:
             raise UpstreamCut(name) from None
         logger.warning("the Messages proxy's upstream does not answer: %s", name)
@@ -236,6 +239,7 @@ async def _sent(request: httpx.Request, way: _Way) -> httpx.Response:
     except (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError):
         if way.is_new:
             raise
+    way.is_sent = False
     return await client().send(request, stream=True)
 
 

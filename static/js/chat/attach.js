@@ -201,9 +201,10 @@ export class AttachmentTray {
   }
 }
 
-/** What was brought and will not be sent goes from the server; else it takes the place of other files there for a day. */
+/** What was brought and will not be sent goes from the server, unless another tab has sent it; else it takes the place of other files
+ * there for a day. */
 function forget({ file }) {
-  if (file?.conversation === null) api("DELETE", `/api/v1/attachments/${file.id}/`).catch(() => {});
+  if (file?.conversation === null) api("DELETE", `/api/v1/attachments/${file.id}/?unsent=true`).catch(() => {});
 }
 
 async function upload(body, signal) {

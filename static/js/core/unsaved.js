@@ -4,6 +4,8 @@ const changed = new WeakMap(); // whether a form was changed since it was sent, 
 export function startUnsaved() {
   document.addEventListener("input", ({ target }) => note(target.form, true));
   // What a script sends may fail, and its form is taken from the page once it is saved.
+  // Cancel says itself that what was typed is not wanted.
+  document.addEventListener("click", ({ target }) => note(target.closest("[data-cancel]")?.closest("form"), false));
   document.addEventListener("submit", (event) => event.defaultPrevented || note(event.target, false));
   addEventListener("beforeunload", (event) => {
     if ([...document.querySelectorAll("form[data-unsaved]")].some(isChanged)) event.preventDefault();

@@ -278,6 +278,23 @@ async def test_an_answer_without_a_count_counts_by_what_was_sent(
     assert (await proxy.ask("Hello.", headers={"authorization": ""})).status == 429
 
 
+async def test_a_request_that_the_upstream_drops_counts_nothing(proxy: Proxy, alice: User) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = re.search(rb"content-length: (\d+)", head.lower())
+        await reader.readexactly(int(length[1]) if length else 0)
+        writer.close()
+
+    await proxy.token(alice, "write", "proxy", proxy_daily_tokens=100)
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        host, port = server.sockets[0].getsockname()
+        with override_settings(IZZY_PROXY_UPSTREAM=f"http://{host}:{port}"):
+            for _ in range(2):
+                answered = await proxy.ask("word " * 1_000, headers={"authorization": ""})
+                assert answered.status == 502
+    assert not await ModelCall.objects.for_user(alice).aexists()
+
+
 async def test_a_packed_answer_counts_too_and_stays_packed(proxy: Proxy, alice: User) -> None:
     await proxy.token(alice, "write", "proxy")
     message = reply("Packed.", usage={"input_tokens": 11, "output_tokens": 5}).message(
