@@ -14,7 +14,6 @@ from typing import Any, ClassVar
 from uuid import UUID
 
 from django.db import Error, models
-from django.db import Error as DatabaseFailure
 from django.db.models import Q
 from django.db.models.functions import Now
 
@@ -117,7 +116,7 @@ class Leased(models.Model):
     def _release_all(cls) -> None:
         try:
             cls.lease_release()
-        except DatabaseFailure:
+        except Error:
             logger.warning("the leases of this process run out by themselves", exc_info=True)
 
     @classmethod

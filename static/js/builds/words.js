@@ -79,8 +79,8 @@ export function nowText(state, last, build, newest, whole) {
   if (state === "failed") {
     // The build has the reason itself, for its own page; its message as much of it as may be said in a conversation.
     const own = build?.error?.message;
-    const told = newest?.type === "error" ? newest.payload.text : undefined;
-    return whole ? own ?? told ?? "" : (told ?? own ?? "").split("\n")[0];
+    const said = newest?.type === "error" ? newest.payload.text : undefined;
+    return whole ? own ?? said ?? "" : (said ?? own ?? "").split("\n")[0];
   }
   if (state === "failing") return newest.payload.problem;
   if (!isOpen(state)) return "";
