@@ -58,7 +58,7 @@ def log_of(folder: Path) -> Path:
 
 @contextmanager
 def izzy_process(**environment: str) -> Iterator[WebProcess]:
-    """Izzy under daphne over an empty data directory, with one user; `environment` is added to its own."""
+    """Izzy under uvicorn over an empty data directory, with one user; `environment` is added to its own."""
     with tempfile.TemporaryDirectory(prefix="izzy-benchmark-") as folder:
         own = environment_of(Path(folder), environment)
         for arguments in (("migrate", "-v0"), ("shell", "-v0", "-c", PREPARE)):
@@ -75,9 +75,9 @@ def izzy_process(**environment: str) -> Iterator[WebProcess]:
 def web_process(
     folder: Path, application: str = "izzysite.asgi:application", *, token: str = "", **environment: str
 ) -> Iterator[WebProcess]:
-    """An application under daphne on a free port, throttling off. Raises RuntimeError where it does not start."""
+    """An application under uvicorn on a free port, throttling off. Raises RuntimeError where it does not start."""
     port = free_port()
-    command = ["-m", "daphne", "-v0", "-b", "127.0.0.1", "-p", str(port), application]
+    command = ["-m", "uvicorn", "--log-level=warning", f"--port={port}", application]
     with background_process(command, folder, **environment) as process:
         until = time.monotonic() + START_SECONDS
         while True:

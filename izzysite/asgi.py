@@ -27,7 +27,7 @@ from apps.core.jobs.running import data_directory_hold  # noqa: E402
 from apps.gateway.mcp.http import PATH as MCP_PATH  # noqa: E402
 from apps.gateway.mcp.http import WithMCP  # noqa: E402
 from apps.gateway.proxy.app import MessagesProxy  # noqa: E402
-from izzysite.asgi_parts import BodyLimit, DjangoHandler, HeadWithoutBody, HttpsAlone, Lifespan  # noqa: E402
+from izzysite.asgi_parts import BodyLimit, DjangoHandler, HttpsAlone, Lifespan  # noqa: E402
 from izzysite.static_files import StaticFiles  # noqa: E402
 
 data_directory_hold(Path(settings.IZZY_DATA_DIR))  # under whichever server
@@ -43,12 +43,10 @@ application = Observed(
     WithRunner(
         ProtocolTypeRouter(
             {
-                "http": HeadWithoutBody(
-                    HttpsAlone(
-                        MessagesProxy(StaticFiles(BodyLimit(WithMCP(DjangoHandler()), body_limit))),
-                        MESSAGES_PREFIX,
-                        MCP_PATH,
-                    )
+                "http": HttpsAlone(
+                    MessagesProxy(StaticFiles(BodyLimit(WithMCP(DjangoHandler()), body_limit))),
+                    MESSAGES_PREFIX,
+                    MCP_PATH,
                 ),
                 "websocket": websocket_application,
                 "lifespan": Lifespan(),

@@ -105,26 +105,8 @@ def _https_target(scope: Message) -> str:
         return f"{settings.IZZY_PUBLIC_URL}{request.get_full_path()}"
 
 
-class HeadWithoutBody:
-    """Answers to HEAD leave without their body. Django leaves that to the server, and daphne drops the first part of a
-    body only: what follows would be read as the next answer of the connection."""
-
-    def __init__(self, application: Any) -> None:
-        self.application = application
-
-    async def __call__(self, scope: Message, receive: Any, send: Any) -> None:
-        if scope["method"] != "HEAD":
-            await self.application(scope, receive, send)
-            return
-
-        async def send_without_body(message: Message) -> None:
-            await send({**message, "body": b""} if message["type"] == "http.response.body" else message)
-
-        await self.application(scope, receive, send_without_body)
-
-
 class Lifespan:
-    """Acknowledges start and end to servers that announce them (uvicorn); there is nothing to do."""
+    """Acknowledges start and end to the server."""
 
     async def __call__(self, scope: Message, receive: Any, send: Any) -> None:
         while True:

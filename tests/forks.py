@@ -33,8 +33,6 @@ LIBRARIES = (
     "anthropic.resources.messages",
     "channels.generic.websocket",
     "cryptography.fernet",
-    "daphne.http_protocol",
-    "daphne.ws_protocol",
     "django.contrib.admin.options",
     "django.contrib.auth.hashers",
     "django.contrib.auth.password_validation",
@@ -79,10 +77,13 @@ LIBRARIES = (
     "sqlparse",
     "stopwordsiso",
     "tokenizers",
-    "twisted.internet.asyncioreactor",
+    "uvicorn.main",
+    "uvicorn.protocols.http.httptools_impl",
+    "uvicorn.protocols.websockets.websockets_sansio_impl",
+    "uvloop",
     "yaml",
 )
-"""Those that take long to load and read no settings meanwhile; not Twisted's event loop, which each process needs for itself."""
+"""Those that take long to load and read no settings meanwhile."""
 
 SUPERVISES = "serve"
 """The command that starts others of Izzy's, which must be its children: it gets a source of its own."""
@@ -171,7 +172,7 @@ def request_for(given: Mapping[str, Any], source: Source) -> Request | None:
     asked = (given["executable"], given["preexec_fn"], given["gid"], given["gids"], given["uid"])
     if (
         command[:1] != [sys.executable]
-        or not (command[1:3] == ["-m", "daphne"] or (folder / command[1]) == ROOT / "manage.py")
+        or not (command[1:3] == ["-m", "uvicorn"] or (folder / command[1]) == ROOT / "manage.py")
         or folder != ROOT
         or any(value is not None for value in asked)
         or given["umask"] != -1

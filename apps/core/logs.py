@@ -111,9 +111,7 @@ def logging_settings(level: str, libraries: str, form: str = "text") -> dict[str
             "apps.activity": {"level": activity},
             "django": {"handlers": [], "level": libraries, "propagate": True},
             "django.request": {"level": "DEBUG" if libraries == "DEBUG" else "ERROR"},
-            **{
-                name: {"level": quiet}
-                for name in ("daphne", "django.channels.server", "httpx", "httpx2", "mcp")
-            },
+            "uvicorn": {"level": "WARNING"},  # below that stand addresses and what websockets carry
+            **{name: {"level": quiet} for name in ("django.channels.server", "httpx", "httpx2", "mcp")},
         },
     }

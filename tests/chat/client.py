@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 from typing import Any
 from uuid import uuid4
 
-from channels.testing import WebsocketCommunicator
 from django.test import AsyncClient
 
 from apps.accounts.models import APIToken, User
@@ -14,6 +13,7 @@ from apps.accounts.services import token_create
 from apps.chat.consumers import chat_socket
 from apps.core.db.pool import in_db
 from tests.waiting import PATIENCE
+from tests.websocket import WebsocketCommunicator
 
 Frame = dict[str, Any]
 ENDS = {"response", "turn_stopped", "error"}

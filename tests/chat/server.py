@@ -22,7 +22,7 @@ ROOT = Path(__file__).parent.parent.parent
 
 
 class Server:
-    """`daphne` on a free port, in a process group of its own."""
+    """`uvicorn` on a free port, in a process group of its own."""
 
     def __init__(self, folder: Path, model_url: str, begun: Prepared | None = None) -> None:
         begun = begun or prepared()
@@ -63,11 +63,10 @@ class Server:
         command = [
             sys.executable,
             "-m",
-            "daphne",
-            "-b",
-            "127.0.0.1",
-            "-p",
-            str(self.port),
+            "uvicorn",
+            "--log-level=warning",
+            "--timeout-graceful-shutdown=1",
+            f"--port={self.port}",
             "izzysite.asgi:application",
         ]
         with (self.folder / "server.log").open("ab") as log:

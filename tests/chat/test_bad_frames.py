@@ -5,7 +5,6 @@ import json
 from typing import Any
 
 import pytest
-from channels.testing import WebsocketCommunicator
 from django.contrib.sessions.backends.db import SessionStore
 from django.db import DatabaseError, Error, InterfaceError
 from django.utils import timezone
@@ -24,6 +23,7 @@ from tests.chat.client import Socket, connected
 from tests.chat.rows import conversation
 from tests.peers.anthropic_server import AnthropicServer
 from tests.waiting import PATIENCE
+from tests.websocket import WebsocketCommunicator
 
 UNKNOWN = "01890000-0000-7000-8000-000000000000"
 

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
-from channels.testing import WebsocketCommunicator
 from django.conf import settings
 from django.test import Client
 from django.utils import timezone
@@ -20,6 +19,7 @@ from apps.core.jobs.leases import LEASE
 from izzysite.asgi import application
 from tests.site.belongings import MARK, Belongings, make_belongings, rows_of
 from tests.waiting import PATIENCE
+from tests.websocket import WebsocketCommunicator
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

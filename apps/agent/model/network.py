@@ -17,6 +17,7 @@ from urllib.request import getproxies
 import anthropic
 import httpcore2
 import httpx2
+from aiohappyeyeballs import start_connection
 from anthropic import DEFAULT_CONNECTION_LIMITS
 
 READ_AHEAD = 256 * 1024
@@ -173,20 +174,21 @@ class Network(httpcore2.AsyncNetworkBackend):
         socket_options: Iterable[Any] | None = None,
     ) -> Connection:
         loop = asyncio.get_running_loop()
-        from_ = None if local_address is None else (local_address, 0)
+        from_ = None
+        if local_address is not None:
+            from_ = await loop.getaddrinfo(local_address, 0, type=socket.SOCK_STREAM)
         try:
             async with asyncio.timeout(timeout):
-                transport, connection = await loop.create_connection(
-                    Connection, host, port, local_addr=from_, happy_eyeballs_delay=0.25
-                )
+                found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+                opened = await start_connection(found, local_addr_infos=from_, happy_eyeballs_delay=0.25)
+                _, connection = await loop.create_connection(Connection, sock=opened)
         except TimeoutError as error:
             raise httpcore2.ConnectTimeout(f"{host} does not answer") from error
         except OSError as error:
             raise httpcore2.ConnectError(str(error)) from error
-        if (opened := transport.get_extra_info("socket")) is not None:
-            for option in socket_options or ():
-                with suppress(OSError):
-                    opened.setsockopt(*option)
+        for option in socket_options or ():
+            with suppress(OSError):
+                opened.setsockopt(*option)
         return connection
 
     async def sleep(self, seconds: float) -> None:

@@ -5,7 +5,6 @@ Everything here belongs to one event loop. From synchronous code (a REST view in
 
 import asyncio
 import contextvars
-import sys
 from collections.abc import Callable, Collection, Coroutine
 from datetime import timedelta
 from functools import partial
@@ -285,7 +284,8 @@ _started: "WeakSet[asyncio.AbstractEventLoop]" = WeakSet()
 
 
 class WithRunner:
-    """An ASGI application whose first request also starts the runner, so that what a crash left is taken up."""
+    """An ASGI application whose first request also starts the runner, so that what a crash left is taken up. When the server
+    stops, running turns end as interrupted and their text is stored."""
 
     def __init__(self, application: Any) -> None:
         self.application = application
@@ -295,18 +295,13 @@ class WithRunner:
         if loop not in _started and scope["type"] in {"http", "websocket"}:
             _started.add(loop)
             scheduler().start()
-            _close_with_reactor()
-        return await self.application(scope, receive, send)
 
+        async def until_it_stops() -> Any:
+            message = await receive()
+            if message["type"] == "lifespan.shutdown" and loop in _started:
+                await scheduler().close()
+            return message
 
-def _close_with_reactor() -> None:
-    """Under daphne: before the reactor stops, running turns end as interrupted and their text is stored."""
-    reactor = sys.modules.get("twisted.internet.reactor")
-    if reactor is None or not getattr(reactor, "running", False):
-        return
-    from twisted.internet.defer import Deferred
-
-    closing = scheduler()
-    getattr(reactor, "addSystemEventTrigger")(  # noqa: B009  the module is the reactor
-        "before", "shutdown", lambda: Deferred.fromFuture(asyncio.ensure_future(closing.close()))
-    )
+        return await self.application(
+            scope, until_it_stops if scope["type"] == "lifespan" else receive, send
+        )

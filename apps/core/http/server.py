@@ -1,22 +1,24 @@
-"""Daphne as Izzy runs it: what a client may send before any of our code sees it.
-
-Import it only where the web server runs: daphne installs its event loop when it is imported.
-"""
+"""uvicorn as Izzy runs it: what a client may send before any of our code sees it, and how a process ends in order."""
 
 import asyncio
 import json
 import logging
 import signal
 import socket
+import threading
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
+from os import _exit
 from typing import Any
 
-import daphne.server
-from daphne.http_protocol import HTTPFactory, WebRequest
-from daphne.ws_protocol import WebSocketProtocol
+import uvicorn
 from django.conf import settings
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.utils import ClientDisconnected
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.http11 import Request
 
 from apps.core.errors import TooLarge
 from apps.core.http.clients import Bucket
@@ -27,6 +29,14 @@ logger = logging.getLogger(__name__)
 PATIENCE = 8
 """A body over its limit is read and thrown away, so that its sender gets to read the answer; one that is longer by more than so
 many times IZZY_UPLOAD_LIMIT is cut off."""
+HEAD_BYTES = 64 * 1024
+"""Of a request line and its headers. The parser would take any number."""
+KEEP_ALIVE_SECONDS = 150
+"""So long a connection may lie idle: longer than proxies keep theirs, which would lose a request that meets its end."""
+PIECE = 4096
+"""Bytes that are parsed before the frames in them are counted."""
+MESSAGE_BYTES = 1024 * 1024
+PING_SECONDS, PONG_SECONDS = 20.0, 30.0
 FRAMES_BURST, FRAMES_PER_SECOND = 1_000, 100
 """Of one websocket, pings and pieces of messages included. Before the application is asked: each takes its time to parse."""
 BYTES_BURST, BYTES_PER_SECOND = 4_000_000, 1_000_000
@@ -38,10 +48,10 @@ CLOSING_SECONDS = 1.0
 """So long a stop waits for clients to answer that their websockets are closed: what still comes in when the process has gone resets
 their connections, and the reason may be lost with that."""
 ANSWER_SECONDS = 5.0
-"""A client that has not answered by then is reset."""
+"""A client that has not answered the end of its websocket by then is reset."""
 KILLING_SECONDS = 15.0
 """So long the applications have to end that are cancelled; turns under way need up to ten."""
-DRAIN = "drain"
+ENDING_SECONDS = 5.0
 HEALTH = {
     "type": "http",
     "asgi": {"version": "3.0"},
@@ -58,124 +68,169 @@ HEALTH = {
 }
 
 
-class Request(WebRequest):  # type: ignore[misc]  # daphne has no types
-    """A request of which no more is kept than the site accepts, and whose headers steer nothing but the site.
+class Connection(HttpToolsProtocol):
+    """A connection whose answers can be broken off, and which is cut off where the head or the body of a request has no end."""
 
-    Of a longer body one byte more than the limit of its path is kept, from which the application sees that it is too long.
-    """
+    _received = _head = 0
+    _in_head = True
 
-    _received = 0
-    _content_type: list[bytes] | None = None
+    def data_received(self, data: bytes) -> None:
+        self._head += len(data) if self._in_head else 0
+        super().data_received(data)
+        if self._in_head and self._head > HEAD_BYTES and not self.transport.is_closing():
+            self._refuse(
+                431,
+                "Request Header Fields Too Large",
+                "The head of the request is too long.",
+                HEAD_BYTES,
+            )
 
-    def handleContentChunk(self, data: bytes) -> None:  # noqa: N802  twisted's name
-        limit = body_limit(getattr(self.channel, "_path", b"").decode("latin-1"))
-        room = limit + 1 - self._received
-        self._received += len(data)
-        if room > 0:
-            super().handleContentChunk(data[:room])
-        most = limit + settings.IZZY_UPLOAD_LIMIT * PATIENCE
-        if self._received - len(data) <= most < self._received:
+    def on_message_begin(self) -> None:
+        self._received = 0
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        self._in_head, self._head = False, 0
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        self._in_head = True
+        super().on_message_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self._received += len(body)
+        limit = body_limit(self.url.decode("latin-1"))
+        if self._received > limit + settings.IZZY_UPLOAD_LIMIT * PATIENCE:
             self._cut_off(limit)
+            return
+        super().on_body(body)
 
-    def requestReceived(self, command: bytes, path: bytes, version: bytes) -> None:  # noqa: N802  twisted's name
-        """Hides the content type from twisted, which would parse forms too: on the event loop, and answering a
-        malformed one itself."""
-        self._content_type = self.requestHeaders.getRawHeaders(b"content-type")
-        self.requestHeaders.removeHeader(b"content-type")
-        super().requestReceived(command, path, version)
-
-    def process(self) -> Any:
-        headers = self.requestHeaders
-        if self._content_type is not None:
-            headers.setRawHeaders(b"content-type", self._content_type)
-        headers.removeHeader(b"daphne-root-path")
-        if not all(value.isascii() for value in headers.getRawHeaders(b"sec-websocket-protocol", [])):
-            headers.removeHeader(b"sec-websocket-protocol")
-        return super().process()
-
-    def handle_reply(self, message: dict[str, Any]) -> None:
-        if message.get("type") != ABORT:
-            super().handle_reply(message)
-        elif self.channel is not None and not self.finished:
-            self.channel.loseConnection()  # without the end that a whole answer has
-
-    def handle_exception(self, exception: Exception) -> None:
-        """An answer that has begun is broken off: daphne would begin another, and stop looking after all connections."""
-        if self._response_started:
-            self.handle_reply({"type": ABORT})
-        else:
-            super().handle_exception(exception)
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        super()._start_asgi_task(cycle, partial(_answered, cycle, app))
 
     def _cut_off(self, limit: int) -> None:
-        error = TooLarge(f"A request may have at most {limit:,} bytes.", limit=limit)
-        body = json.dumps(error.to_json()).encode()
-        head = "HTTP/1.1 413 Request Entity Too Large\r\nContent-Type: application/json\r\nConnection: close\r\n"
-        self.channel.transport.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
-        self.channel.loseConnection()
-
-
-class Socket(WebSocketProtocol):  # type: ignore[misc]  # daphne has no types
-    """A websocket that is read no faster than BYTES_PER_SECOND, and closed (4429) where more frames come than any client of
-    ours sends: what arrives is parsed piece by piece on the event loop that everybody shares. IZZY_THROTTLE=off lifts both."""
-
-    def connectionMade(self) -> None:  # noqa: N802  twisted's name
-        self.frames = Bucket(FRAMES_BURST, FRAMES_PER_SECOND)
-        self.bytes = Bucket(BYTES_BURST, BYTES_PER_SECOND)
-        self.writable = asyncio.Event()
-        self.writable.set()
-        super().connectionMade()
-        # In place of the HTTP channel, which would stop reading where the client does not.
-        self.transport.unregisterProducer()
-        self.transport.registerProducer(Backlog(self.writable), True)
-
-    def dataReceived(self, data: bytes) -> None:  # noqa: N802  twisted's name
-        self.bytes.left -= len(data)
-        if settings.IZZY_THROTTLE and (debt := -self.bytes.fill()) > 0:
-            self.transport.pauseProducing()
-            asyncio.get_running_loop().call_later(debt / BYTES_PER_SECOND, self._read_on)
-        super().dataReceived(data)
-
-    def sendData(  # noqa: N802  autobahn's name
-        self, data: bytes, sync: bool = False, chopsize: int | None = None
-    ) -> None:
-        """At once where nothing waits before it: the reactor would ask the system three times and be woken for it. Autobahn's composes
-        a coloured line for its log of each frame, read or not, which takes longer than sending it."""
-        transport = self.transport
-        if sync or chopsize or self.send_queue:
-            super().sendData(data, sync, chopsize)
+        if self.transport.is_closing():
             return
-        if transport.connected and transport not in transport.reactor.getWriters():
-            sent = transport.writeSomeData(data)
-            if isinstance(sent, int):  # else the connection is lost, which the reactor finds out
-                data = data[sent:]
-        transport.write(data)
+        begun = self.cycle.response_started
+        self.cycle.disconnected = True  # what answers it now says so to nobody
+        self.cycle.message_event.set()
+        if begun:
+            self.transport.close()
+        else:
+            self._refuse(
+                413, "Request Entity Too Large", f"A request may have at most {limit:,} bytes.", limit
+            )
 
-    def processData(self) -> bool:  # noqa: N802  autobahn's name
-        if self.current_frame is None and settings.IZZY_THROTTLE and not self.frames.take():
-            self.data = b""
-            self.sendClose(code=CLOSE_FLOODING)
-            self.dropConnection()  # Without waiting for an answer, which would have to be looked for in the flood.
-            return False
-        return bool(super().processData())
-
-    def _read_on(self) -> None:
-        if self.transport.connected:
-            self.transport.resumeProducing()
+    def _refuse(self, status: int, phrase: str, why: str, limit: int) -> None:
+        body = json.dumps(TooLarge(why, limit=limit).to_json()).encode()
+        head = f"HTTP/1.1 {status} {phrase}\r\nContent-Type: application/json\r\nConnection: close\r\n"
+        self.transport.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        self.transport.close()
 
 
-class Backlog:
-    """Says whether a client takes what it is sent: not while more than the transport's buffer (64 KiB) waits for it."""
+async def _answered(
+    cycle: RequestResponseCycle, app: Any, scope: dict[str, Any], receive: Any, send: Any
+) -> None:
+    async def send_or_abort(message: dict[str, Any]) -> None:
+        if message["type"] != ABORT:
+            await send(message)
+        elif not cycle.response_complete:
+            cycle.disconnected = True
+            cycle.transport.close()  # without the end that a whole answer has
 
-    def __init__(self, writable: asyncio.Event) -> None:
-        self._writable = writable
+    await app(
+        {**scope, "extensions": {**scope.get("extensions", {}), ABORT: {}}}, receive, send_or_abort
+    )
 
-    def pauseProducing(self) -> None:  # noqa: N802  twisted's names, here and below
-        self._writable.clear()
 
-    def resumeProducing(self) -> None:  # noqa: N802
-        self._writable.set()
+class Socket(WebSocketsSansIOProtocol):
+    """A websocket of which no more is read than BYTES_PER_SECOND, and closed (4429) where more frames come than any client of
+    ours sends: what arrives is parsed on the event loop that everybody shares. IZZY_THROTTLE=off lifts both.
 
-    stopProducing = resumeProducing  # noqa: N815
+    One that breaks the rules, such as by a message over MESSAGE_BYTES, gets the reason: what it still sends is thrown away until
+    it has answered. What is sent to a client that has gone is lost without an error.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.close_timeout = ANSWER_SECONDS
+        self._frames = Bucket(FRAMES_BURST, FRAMES_PER_SECOND)
+        self._bytes = Bucket(BYTES_BURST, BYTES_PER_SECOND)
+
+    def data_received(self, data: bytes) -> None:
+        self._bytes.left -= len(data)
+        for start in range(0, len(data), PIECE):
+            if self.transport.is_closing():
+                return
+            super().data_received(data[start : start + PIECE])
+
+    def handle_events(self) -> None:
+        if settings.IZZY_THROTTLE and self.handshake_complete:
+            for _ in self.conn.events:
+                if not self._frames.take():
+                    self.conn.events.clear()
+                    self._fail(CLOSE_FLOODING)
+                    return
+        super().handle_events()
+
+    def handle_connect(self, event: Request) -> None:
+        if event.path.isascii():
+            super().handle_connect(event)
+            return
+        self.handshake_initiated = self.handshake_complete = self.close_sent = True
+        self.conn.send_response(self.conn.reject(400, "The address is not ASCII.\n"))
+        self._write()
+        self.transport.close()
+
+    def handle_parser_exception(self) -> None:
+        if self.close_sent:
+            return  # it is being thrown away
+        self._write()
+        self._close_soon(ANSWER_SECONDS)
+        reason = self.conn.close_sent
+        self.queue.put_nowait({"type": "websocket.disconnect", "code": reason.code if reason else 1006})
+
+    def shutdown(self) -> None:
+        if self.close_sent or not self.handshake_complete:
+            super().shutdown()
+            return
+        self.stop_keepalive()
+        self.queue.put_nowait({"type": "websocket.disconnect", "code": CLOSE_RESTART})
+        self.conn.send_close(CLOSE_RESTART)
+        self._write()
+        self._close_soon(CLOSING_SECONDS)
+
+    async def run_asgi(self) -> None:
+        self.scope["extensions"][WRITABLE] = {"event": self.writable}
+        await super().run_asgi()
+
+    async def receive(self) -> Any:
+        """Nothing is read between two messages, so that one who waits with the next holds the client back."""
+        if settings.IZZY_THROTTLE and (debt := -self._bytes.fill()) > 0:
+            await asyncio.sleep(debt / BYTES_PER_SECOND)
+        return await super().receive()
+
+    async def send(self, message: Any) -> None:
+        await self.writable.wait()
+        if not self.close_sent:
+            with suppress(ClientDisconnected):
+                await super().send(message)
+
+    def _fail(self, code: int) -> None:
+        self.conn.fail(code)
+        self._write()
+        self.close_sent = True
+        self.transport.close()  # Without waiting for an answer, which would have to be looked for in the flood.
+
+    def _write(self) -> None:
+        self.transport.write(b"".join(self.conn.data_to_send()))
+
+    def _close_soon(self, seconds: float) -> None:
+        self.close_sent = True
+        if self.read_paused:
+            self.read_paused = False
+            self.transport.resume_reading()
+        self.close_timer = self.loop.call_later(seconds, self.transport.close)
 
 
 async def answers(application: Any) -> bool:
@@ -203,130 +258,100 @@ async def _while(holds: Callable[[], bool], seconds: float) -> None:
         await asyncio.sleep(0.02)
 
 
-class Factory(HTTPFactory):  # type: ignore[misc]  # daphne has no types
-    """Makes every connection's requests of our kind."""
+class WebServer(uvicorn.Server):
+    """uvicorn's server with such connections. `beat` is called every `beat_seconds` for as long as requests are answered.
 
-    def buildProtocol(self, addr: Any) -> Any:  # noqa: N802  twisted's name
-        protocol = super().buildProtocol(addr)
-        protocol.requestFactory = Request
-        return protocol
-
-
-class WebServer(daphne.server.Server):  # type: ignore[misc]  # daphne has no types
-    """Daphne's server with such requests; a websocket frame over the limit gets the code 1009 before it is closed.
-
-    It listens at its endpoints, or where there is one on `listener`, and then at the path `inner` for the processes that share it.
-    `beat` is called every `beat_seconds` for as long as requests are answered. SIGTERM and SIGINT end it in order: it takes up no connection, `drains` let what was begun come to its end
-    within `drain_seconds`, and websockets are closed as of a restart (1012), so that their clients come back; at the second one it
+    SIGTERM and SIGINT end it in order: it takes up no connection, `drains` let what was begun come to its end within
+    `drain_seconds`, and websockets are closed as of a restart (1012), so that their clients come back; at the second one it
     stops at once.
     """
 
-    failed = False
-    """Whether the address could not be listened on."""
-
     def __init__(
         self,
+        application: Any,
         *,
-        listener: socket.socket | None = None,
-        inner: str = "",
+        ready: Callable[[], None],
         beat: Callable[[], None] | None = None,
         beat_seconds: float = 0.0,
         drains: Sequence[Callable[[float], Awaitable[None]]] = (),
         drain_seconds: float = 0.0,
-        **options: Any,
     ) -> None:
-        super().__init__(signal_handlers=False, **options)
-        self._listener, self._inner = listener, inner
-        self._drains, self._drain_seconds = drains, drain_seconds
+        super().__init__(
+            uvicorn.Config(
+                application,
+                http=Connection,
+                ws=Socket,
+                lifespan="on",
+                backlog=BACKLOG,
+                timeout_keep_alive=KEEP_ALIVE_SECONDS,
+                ws_max_size=MESSAGE_BYTES,
+                ws_ping_interval=PING_SECONDS,
+                ws_ping_timeout=PONG_SECONDS,
+                ws_per_message_deflate=False,
+                proxy_headers=False,
+                server_header=False,
+                headers=[("server", "izzy")],
+                log_config=None,
+                access_log=False,
+            )
+        )
+        self._application, self._ready = application, ready
         self._beat, self._beat_seconds = beat, beat_seconds
-        self.ready_callable: Callable[[], None]
-        self._ports: list[Any] = []
-        self._tasks: list[asyncio.Task[None]] = []
+        self._drains, self._drain_seconds = drains, drain_seconds
+        self._tasks: list[asyncio.Future[Any]] = []
 
-    def create_application(self, protocol: Any, scope: dict[str, Any]) -> Any:
-        """Says that an answer can be broken off, and of a websocket when its client takes more."""
-        extensions = {**scope.get("extensions", {}), ABORT: {}}
-        if isinstance(protocol, Socket):
-            extensions[WRITABLE] = {"event": protocol.writable}
-        return super().create_application(protocol, {**scope, "extensions": extensions})
-
-    def run(self) -> None:
-        daphne.server.HTTPFactory = Factory  # daphne asks nobody which one to take
-        if self._listener is not None:
-            self.endpoints.clear()
-        self.ready_callable = partial(self._begin, self.ready_callable)
-        super().run()
-
-    def _begin(self, ready: Callable[[], None]) -> None:
-        loop = asyncio.get_event_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._on_signal)
-        if self._listener is not None:
-            reactor = daphne.server.reactor
-            if self._inner:
-                inner = reactor.listenUNIX(self._inner, self.http_factory, BACKLOG, mode=0o600)
-                self.listen_success(inner)
-            descriptor, family = self._listener.fileno(), self._listener.family
-            self.listen_success(reactor.adoptStreamPort(descriptor, family, self.http_factory))
-            self._listener.close()  # the reactor has its own
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
         if self._beat is not None:
-            self._tasks.append(loop.create_task(self._keep_beating(self._beat)))
-        ready()
-
-    def listen_success(self, port: Any) -> None:
-        self._ports.append(port)
-        self.ws_factory.setProtocolOptions(failByDrop=False, closeHandshakeTimeout=ANSWER_SECONDS)
-        self.ws_factory.protocol = Socket
-        super().listen_success(port)
+            self._tasks.append(asyncio.ensure_future(self._keep_beating(self._beat)))
+        self._ready()
 
     async def _keep_beating(self, beat: Callable[[], None]) -> None:
         while True:
-            if await answers(self.application):
+            if await answers(self._application):
                 beat()
             await asyncio.sleep(self._beat_seconds)
 
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._on_signal)
+        yield
+
     def _on_signal(self) -> None:
-        if any(task.get_name() == DRAIN for task in self._tasks):
-            self.stop()
-        else:
-            self._tasks.append(asyncio.ensure_future(self._drain()))
-            self._tasks[-1].set_name(DRAIN)
+        self.force_exit = self.should_exit
+        self.should_exit = True
 
-    async def _drain(self) -> None:
-        try:
-            for port in self._ports:
-                port.stopListening()
-            ending = [each(self._drain_seconds) for each in self._drains]
-            for failed in await asyncio.gather(*ending, return_exceptions=True):
-                if failed is not None:
-                    logger.error("what was begun could not be ended in order", exc_info=failed)
-            await _while(self._answering, min(REQUESTS_SECONDS, self._drain_seconds))
-            sockets = [protocol for protocol in self.connections if isinstance(protocol, Socket)]
-            for socket_ in sockets:
-                if socket_.state == Socket.STATE_OPEN:
-                    socket_.sendCloseFrame(code=CLOSE_RESTART)
-            await _while(
-                lambda: any(each.state == Socket.STATE_CLOSING for each in sockets), CLOSING_SECONDS
-            )
-        finally:
-            self.stop()
-
-    def _answering(self) -> bool:
-        """Whether requests are under way."""
-        return any(
-            isinstance(protocol, Request) and not details["application_instance"].done()
-            for protocol, details in self.connections.items()
-            if "application_instance" in details
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for server in self.servers:
+            server.close()
+        draining = asyncio.gather(
+            *(each(self._drain_seconds) for each in self._drains), return_exceptions=True
         )
+        while not (draining.done() or self.force_exit):
+            await asyncio.wait([draining], timeout=0.1)
+        for failed in draining.result() if draining.done() else ():
+            if failed is not None:
+                logger.error("what was begun could not be ended in order", exc_info=failed)
+        state = self.server_state
+        for connection in list(state.connections):
+            connection.shutdown()
+        if not self.force_exit:
+            await _while(
+                lambda: bool(state.connections or state.tasks) and not self.force_exit, REQUESTS_SECONDS
+            )
+        leave_within(KILLING_SECONDS + ENDING_SECONDS)
+        for task in state.tasks:
+            task.cancel()
+        if state.tasks:
+            await asyncio.wait(state.tasks, timeout=KILLING_SECONDS)
+        await self.lifespan.shutdown()
 
-    def listen_error(self, failure: Any) -> None:
-        self.failed = True
-        super().listen_error(failure)
 
-    def kill_all_applications(self) -> Any:
-        """Requests still on their way in have no application, which daphne does not expect. Those that wait for a database that is out
-        of reach do not end when they are asked to."""
-        for protocol, details in list(self.connections.items()):
-            if "application_instance" not in details:
-                del self.connections[protocol]
-        return super().kill_all_applications().addTimeout(KILLING_SECONDS, daphne.server.reactor)
+def leave_within(seconds: float) -> None:
+    """Ends the process after so many seconds. Python would wait for ever for a request's thread that waits in turn for the event
+    loop, which has ended: as where the database was out of reach."""
+    ending = threading.Timer(seconds, _exit, args=[0])
+    ending.daemon = True
+    ending.start()

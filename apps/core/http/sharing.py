@@ -18,14 +18,15 @@ def can_share() -> bool:
     return sys.platform == "linux"
 
 
-def bound(host: str, port: int) -> socket.socket:
-    """A socket that is bound to a port which others may be bound to in the same way. It does not listen yet. OSError."""
+def bound(host: str, port: int, *, shared: bool) -> socket.socket:
+    """A socket that is bound to a port; to a shared one others may be bound in the same way. It does not listen yet. OSError."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     made = socket.socket(family, socket.SOCK_STREAM)
     try:
         made.setblocking(False)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        if shared:
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         made.bind((host, port))
     except OSError:
         made.close()

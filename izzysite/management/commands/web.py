@@ -2,7 +2,6 @@
 
 import gc
 import logging
-import os
 import socket
 import threading
 import time
@@ -17,7 +16,7 @@ from django.utils.module_loading import import_string
 
 from apps.core.db.troubles import refuse_other_version
 from apps.core.db.writing import refuse_unlocked
-from apps.core.http.edge import BACKLOG
+from apps.core.http.server import WebServer
 from apps.core.http.sharing import bound, can_share, listen_arguments
 from apps.core.http.siblings import join
 from apps.core.jobs.parent_watch import BEAT_SECONDS, heartbeat, wait_at_gate, watch_parent
@@ -25,9 +24,6 @@ from apps.core.keys import refuse_other_keys
 from apps.core.registries import drains, warmups
 
 logger = logging.getLogger(__name__)
-
-HTTP_BUFFER = 64 * 1024
-ENDING_SECONDS = 5.0
 
 
 class Command(BaseCommand):
@@ -39,11 +35,6 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         watch_parent()
-        # Here and not above: importing daphne installs its event loop, which no other command wants.
-        from daphne.endpoints import build_endpoint_description_strings
-
-        from apps.core.http.server import WebServer
-
         gc.disable()  # as while the apps were loaded
         application = import_string(settings.ASGI_APPLICATION)
         get_resolver().url_patterns  # noqa: B018  loads the views now and not with the first request
@@ -52,45 +43,30 @@ class Command(BaseCommand):
             refuse_other_version()
         refuse_other_keys()
         refuse_unlocked()
-        endpoints = build_endpoint_description_strings(host=options["host"], port=options["port"])
-        shared = listener(options["host"], options["port"])
-        server = WebServer(
-            listener=shared,
-            inner=join(Path(settings.IZZY_DATA_DIR)) if shared else "",
+        sockets = listeners(options["host"], options["port"])
+        WebServer(
+            application,
+            ready=lambda: threading.Thread(target=warm_up, name="warm-up", daemon=True).start(),
             beat=heartbeat(),
             beat_seconds=BEAT_SECONDS,
             drains=list(drains.values()),
             drain_seconds=settings.IZZY_DRAIN_SECONDS,
-            application=application,
-            endpoints=[f"{endpoint}:backlog={BACKLOG}" for endpoint in endpoints],
-            request_buffer_size=HTTP_BUFFER,
-            server_name="izzy",
-            ready_callable=lambda: threading.Thread(target=warm_up, name="warm-up", daemon=True).start(),
-        )
-        server.run()
-        if server.failed:
-            raise CommandError(f"Cannot listen on {options['host']}:{options['port']}; see above.")
-        leave_soon()
+        ).run(sockets)
 
 
-def leave_soon() -> None:
-    """Ends the process within ENDING_SECONDS. Python would wait for ever for a request's thread that waits in turn for the event
-    loop, which has ended: as where the database was out of reach."""
-    ending = threading.Timer(ENDING_SECONDS, os._exit, args=[0])
-    ending.daemon = True
-    ending.start()
-
-
-def listener(host: str, port: int) -> socket.socket | None:
-    """The socket of a process that shares its port with others; None where it has it for itself."""
-    if settings.IZZY_WEB_PROCESSES == 1 or not can_share():
-        return None
+def listeners(host: str, port: int) -> list[socket.socket]:
+    """The socket to listen at; where processes share it, also this one's own. CommandError where the address is not to be had."""
+    shared = settings.IZZY_WEB_PROCESSES > 1 and can_share()
     try:
-        shared = bound(host, port)
+        sockets = [bound(host, port, shared=shared)]
     except OSError as error:
         raise CommandError(f"Cannot listen on {host}:{port}: {error.strerror or error}.") from error
-    shared.listen(BACKLOG)
-    return shared
+    if shared:
+        address = join(Path(settings.IZZY_DATA_DIR))
+        sockets.append(socket.socket(socket.AF_UNIX))
+        sockets[-1].bind(address)
+        Path(address).chmod(0o600)
+    return sockets
 
 
 def warm_up() -> None:
