@@ -31,6 +31,12 @@ def join(data: Path) -> str:
     return _address(own_name())
 
 
+def leave() -> None:
+    """Takes the address away where there is one: nobody listens there any more."""
+    if _folder:
+        Path(_address(own_name())).unlink(missing_ok=True)
+
+
 def own_name() -> str:
     """This process's name among the others; "" where it has its port for itself."""
     return str(os.getpid()) if _folder else ""

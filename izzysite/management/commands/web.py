@@ -2,6 +2,7 @@
 
 import gc
 import logging
+import os
 import socket
 import threading
 import time
@@ -16,14 +17,16 @@ from django.utils.module_loading import import_string
 
 from apps.core.db.troubles import refuse_other_version
 from apps.core.db.writing import refuse_unlocked
-from apps.core.http.server import WebServer
+from apps.core.http.server import LEAVING_SECONDS, WebServer
 from apps.core.http.sharing import bound, can_share, listen_arguments
-from apps.core.http.siblings import join
+from apps.core.http.siblings import join, leave
 from apps.core.jobs.parent_watch import BEAT_SECONDS, heartbeat, wait_at_gate, watch_parent
 from apps.core.keys import refuse_other_keys
 from apps.core.registries import drains, warmups
 
 logger = logging.getLogger(__name__)
+
+ENDING_SECONDS = 5.0
 
 
 class Command(BaseCommand):
@@ -44,14 +47,19 @@ class Command(BaseCommand):
         refuse_other_keys()
         refuse_unlocked()
         sockets = listeners(options["host"], options["port"])
-        WebServer(
+        server = WebServer(
             application,
             ready=lambda: threading.Thread(target=warm_up, name="warm-up", daemon=True).start(),
             beat=heartbeat(),
             beat_seconds=BEAT_SECONDS,
             drains=list(drains.values()),
             drain_seconds=settings.IZZY_DRAIN_SECONDS,
-        ).run(sockets)
+            ending=leave_soon,
+        )
+        try:
+            server.run(sockets)
+        finally:
+            leave()
 
 
 def listeners(host: str, port: int) -> list[socket.socket]:
@@ -67,6 +75,14 @@ def listeners(host: str, port: int) -> list[socket.socket]:
         sockets[-1].bind(address)
         Path(address).chmod(0o600)
     return sockets
+
+
+def leave_soon() -> None:
+    """Ends the process in a while. Python would wait for ever for a request's thread that waits in turn for the event loop, which
+    has ended: as where the database was out of reach."""
+    ending = threading.Timer(LEAVING_SECONDS + ENDING_SECONDS, os._exit, args=[0])
+    ending.daemon = True
+    ending.start()
 
 
 def warm_up() -> None:
