@@ -1,4 +1,4 @@
-"""Clients that do what no browser does, against the web server in this process with an application of a few lines."""
+"""The web server in this process, with an application of a few lines, and clients that do what no browser does."""
 
 import asyncio
 import logging
