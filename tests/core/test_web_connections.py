@@ -100,7 +100,7 @@ async def served(application: Application) -> AsyncIterator[tuple[WebServer, int
 
 
 async def exchange(port: int, *parts: str | bytes) -> bytes:
-    """What comes back for these bytes until the server closes."""
+    """Returns what comes back for these bytes until the server closes."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
         for part in parts:
