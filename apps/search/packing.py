@@ -10,7 +10,7 @@ from apps.search.text.analysis import detect_language, document_terms
 
 FULL_HITS = 3  # best hits that are given whole, if they are no longer than FULL_TOKENS
 FULL_TOKENS = 80
-SHORT_TOKENS = 24
+SHORT_TOKENS = 22
 """Longer ones are cut to the sentences that say most about the question, about this many tokens of them."""
 TOKENS_PER_HIT = 12
 LEAST_TOKENS = 6

@@ -236,6 +236,18 @@ async def test_one_who_does_not_read_is_let_go(monkeypatch: pytest.MonkeyPatch) 
         writer.close()
 
 
+async def test_so_is_one_who_does_not_read_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "TAKING_SECONDS", 0.1)
+    async with served(Application()) as (server, port):
+        _, writer = await asyncio.open_connection("127.0.0.1", port, limit=1)
+        length = 30_000_000
+        writer.write(f"{HEAD}Content-Length: {length}\r\n\r\n".encode() + b"x" * length)
+        await writer.drain()
+        await until(lambda: server.server_state.total_requests or not server.server_state.connections)
+        await until(lambda: not server.server_state.connections)
+        writer.close()
+
+
 async def test_the_stop_reaches_all_whatever_state_they_are_in(caplog: pytest.LogCaptureFixture) -> None:
     application = Application()
     async with served(application) as (_, port):

@@ -17,12 +17,31 @@ PATIENCE = 8
 many times IZZY_UPLOAD_LIMIT is cut off."""
 HEAD_BYTES = 64 * 1024
 """Of a request line and its headers. The parser would take any number."""
+TAKING_SECONDS = 60.0
+"""So long the system's buffers and 64 KiB of ours may stay full."""
 REQUESTS_WAITING = 8
 """Of one connection, behind the one that is being answered."""
 OF_AN_UPGRADE = frozenset({b"connection", b"upgrade", b"http2-settings"})
 
 
-class Connection(HttpToolsProtocol):
+class LetsGo(asyncio.Protocol):
+    """Resets a client that for TAKING_SECONDS takes too little of what it is sent."""
+
+    loop: asyncio.AbstractEventLoop
+    transport: asyncio.Transport
+    _untaken: asyncio.TimerHandle | None = None
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._untaken = self.loop.call_later(TAKING_SECONDS, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._untaken is not None:
+            self._untaken.cancel()
+
+
+class Connection(LetsGo, HttpToolsProtocol):
     """A connection that bounds what its client may send, and lets go of one that says nothing.
 
     Of requests that come before the one before them is answered some wait; headers behind a body are dropped; a wish for HTTP/2 is

@@ -12,6 +12,7 @@ from websockets.http11 import Request
 from websockets.protocol import State
 
 from apps.core.http.clients import Bucket
+from apps.core.http.connections import LetsGo
 from apps.core.http.edge import WRITABLE
 
 PIECE = 4096
@@ -31,7 +32,7 @@ ANSWER_SECONDS = 5.0
 BAD_REQUEST = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
 
-class Socket(WebSocketsSansIOProtocol):
+class Socket(LetsGo, WebSocketsSansIOProtocol):
     """A websocket of which no more is read than BYTES_PER_SECOND, and closed (4429) where more frames come than any client of
     ours sends: what arrives is parsed on the event loop that everybody shares. IZZY_THROTTLE=off lifts both.
 
