@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from apps.core.http import connections, websockets
+from apps.core.http import server as serving
 from apps.core.http.server import WebServer
 from apps.core.http.sharing import bound
 from tests.waiting import PATIENCE, until
@@ -28,6 +29,7 @@ class Application:
         self.left: list[str] = []  # paths of streams and sockets whose client has gone
         self.headers: list[tuple[bytes, bytes]] = []
         self.stopped = False
+        self.tidied = asyncio.Event()
         self.requests = 0
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
@@ -64,6 +66,8 @@ class Application:
             self.left.append("/stream")
             return
         await send({"type": "http.response.body", "body": b"[" + body + b"]"})
+        if scope["path"] == "/slow":
+            await self.tidied.wait()
 
     async def websocket(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         await receive()
@@ -75,6 +79,8 @@ class Application:
             sending.cancel()
         while (await receive())["type"] != "websocket.disconnect":
             pass
+        if scope["path"] == "/late":
+            await send({"type": "websocket.close", "code": 4401})
         self.left.append(scope["path"])
 
     async def flood(self, send: Any) -> None:
@@ -182,7 +188,10 @@ async def test_a_wish_for_http_2_is_passed_over() -> None:
     async with served(Application()) as (_, port):
         request = f"{HEAD}{wish}Content-Length: 9\r\n\r\n"
         close = "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
-        for parts in ((f"{request}123456789{close}",), (request, "1234", f"56789{close}")):
+        both = (f"{request}123456789{close}",), (request, "1234", f"56789{close}")
+        ends = request.replace("Upgrade,", "close, Upgrade,")
+        assert b"[123456789]" in await exchange(port, f"{ends}123456789{close}")
+        for parts in both:
             received = await exchange(port, *parts)
             assert b"[123456789]" in received
             assert received.count(b"HTTP/1.1 200 ") == 2
@@ -194,11 +203,13 @@ async def test_each_request_under_way_learns_that_its_client_has_gone() -> None:
     async with served(application) as (_, port):
         _, writer = await asyncio.open_connection("127.0.0.1", port)
         stream = b"GET /stream HTTP/1.1\r\nHost: x\r\n\r\n"
-        writer.write(stream + b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        writer.write(stream)
         await until(lambda: application.requests)
+        writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        await writer.drain()
         writer.close()
         await until(lambda: application.left == ["/stream"])
-        assert b" 400 " in await exchange(port, stream.decode() + UPGRADE + "\r\n")
+        assert b" 101 " not in await exchange(port, stream.decode() + UPGRADE + "\r\n")
 
 
 @pytest.mark.parametrize(
@@ -236,16 +247,68 @@ async def test_one_who_does_not_read_is_let_go(monkeypatch: pytest.MonkeyPatch) 
         writer.close()
 
 
-async def test_so_is_one_who_does_not_read_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "TAKING_SECONDS", 0.1)
+@pytest.mark.parametrize("kept", ["keep-alive", "close"])
+async def test_so_is_one_who_does_not_read_an_answer(kept: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving, "TAKING_SECONDS", 0.1)
     async with served(Application()) as (server, port):
         _, writer = await asyncio.open_connection("127.0.0.1", port, limit=1)
         length = 30_000_000
-        writer.write(f"{HEAD}Content-Length: {length}\r\n\r\n".encode() + b"x" * length)
+        head = f"{HEAD}Connection: {kept}\r\nContent-Length: {length}\r\n\r\n"
+        writer.write(head.encode() + b"x" * length)
         await writer.drain()
-        await until(lambda: server.server_state.total_requests or not server.server_state.connections)
         await until(lambda: not server.server_state.connections)
         writer.close()
+
+
+async def test_a_websocket_begins_on_a_connection_whose_answer_is_read_but_not_yet_tidied_up() -> None:
+    application = Application()
+    async with served(application) as (_, port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n")
+        await reader.readuntil(b"0\r\n\r\n")
+        writer.write(f"{UPGRADE}\r\n".encode())
+        assert b" 101 " in await reader.readuntil(b"\r\n\r\n")
+        application.tidied.set()
+        writer.close()
+
+
+async def test_a_close_to_a_client_that_has_gone_says_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    application = Application()
+    async with served(application) as (_, port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(UPGRADE.replace("/echo", "/late").encode() + b"\r\n")
+        await reader.readuntil(b"\r\n\r\n")
+        writer.transport.abort()
+        await until(lambda: application.left == ["/late"])
+    assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
+
+
+async def test_text_that_is_none_closes_with_its_reason_and_no_traceback(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    broken, close = b"\x81\x81\0\0\0\0\xff", b"\x88\x82\0\0\0\0\x03\xe8"
+    async with served(Application()) as (_, port):
+        for sent, code in ((broken, 1007), (broken + close, 1000)):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(f"{UPGRADE}\r\n".encode())
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(sent)
+            assert (await reader.readexactly(4))[2:] == code.to_bytes(2, "big")
+            writer.close()
+    assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
+
+
+async def test_what_is_no_request_is_not_answered_in_the_middle_of_an_answer() -> None:
+    async with served(Application()) as (_, port):
+        received = await exchange(port, "GET /stream HTTP/1.1\r\nHost: x\r\n\r\n", "\0\1\2")
+        assert b"begun" in received
+        assert b" 400 " not in received
+
+
+async def test_an_answer_to_one_who_waits_to_send_its_body_ends_the_connection() -> None:
+    async with served(Application()) as (_, port):
+        head = "POST /early HTTP/1.1\r\nHost: x\r\nConnection: close\r\nExpect: 100-continue\r\n"
+        assert b"[]" in await exchange(port, f"{head}Content-Length: 5\r\n\r\n")
 
 
 async def test_the_stop_reaches_all_whatever_state_they_are_in(caplog: pytest.LogCaptureFixture) -> None:

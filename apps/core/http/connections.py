@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 from functools import partial
 from typing import Any
 
@@ -12,36 +13,19 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from apps.core.errors import TooLarge
 from apps.core.http.edge import ABORT, body_limit
 
+logger = logging.getLogger(__name__)
+
 PATIENCE = 8
 """A body over its limit is read and thrown away, so that its sender gets to read the answer; one that is longer by more than so
 many times IZZY_UPLOAD_LIMIT is cut off."""
 HEAD_BYTES = 64 * 1024
 """Of a request line and its headers. The parser would take any number."""
-TAKING_SECONDS = 60.0
-"""So long the system's buffers and 64 KiB of ours may stay full."""
 REQUESTS_WAITING = 8
 """Of one connection, behind the one that is being answered."""
 OF_AN_UPGRADE = frozenset({b"connection", b"upgrade", b"http2-settings"})
 
 
-class LetsGo(asyncio.Protocol):
-    """Resets a client that for TAKING_SECONDS takes too little of what it is sent."""
-
-    loop: asyncio.AbstractEventLoop
-    transport: asyncio.Transport
-    _untaken: asyncio.TimerHandle | None = None
-
-    def pause_writing(self) -> None:
-        super().pause_writing()
-        self._untaken = self.loop.call_later(TAKING_SECONDS, self.transport.abort)
-
-    def resume_writing(self) -> None:
-        super().resume_writing()
-        if self._untaken is not None:
-            self._untaken.cancel()
-
-
-class Connection(LetsGo, HttpToolsProtocol):
+class Connection(HttpToolsProtocol):
     """A connection that bounds what its client may send, and lets go of one that says nothing.
 
     Of requests that come before the one before them is answered some wait; headers behind a body are dropped; a wish for HTTP/2 is
@@ -82,9 +66,7 @@ class Connection(LetsGo, HttpToolsProtocol):
             self.send_400_response("Invalid HTTP request received.")
         if self.transport.is_closing():
             return
-        if self._unread > HEAD_BYTES and self._unanswered:
-            self.transport.close()
-        elif self._unread > HEAD_BYTES:
+        if self._unread > HEAD_BYTES:
             self._refuse(
                 431, "Request Header Fields Too Large", "The head of a request is too long.", HEAD_BYTES
             )
@@ -128,11 +110,16 @@ class Connection(LetsGo, HttpToolsProtocol):
             if not any(name == b"upgrade" for name, _ in self.headers):
                 raise ValueError("This is no proxy.")  # CONNECT
             kept = [pair for pair in self.headers if pair[0] not in OF_AN_UPGRADE]
-            first = b" ".join([self.parser.get_method(), self.url, b"HTTP/1.1"])
+            if any(pair[0] == b"connection" and b"close" in pair[1].lower() for pair in self.headers):
+                kept.append((b"connection", b"close"))
+            version = b"HTTP/" + self.parser.get_http_version().encode()
+            first = b" ".join([self.parser.get_method(), self.url, version])
             lines = [first, *(b": ".join(pair) for pair in kept), b"", b""]
             self._upgrade = b"\r\n".join(lines)
-        else:
-            super().on_headers_complete()
+            return
+        super().on_headers_complete()
+        if self.pipeline:
+            self.flow.resume_reading()  # else nobody learns that the client has gone
 
     def on_body(self, body: bytes) -> None:
         self._unread = 0
@@ -152,7 +139,7 @@ class Connection(LetsGo, HttpToolsProtocol):
             self.transport.close()
 
     def handle_websocket_upgrade(self) -> None:
-        if self._unanswered or self.pipeline:
+        if self._answering or self.pipeline or self.flow.write_paused:
             self.send_400_response("A websocket begins when all is answered.")
             return
         self._unset_keepalive_if_required()
@@ -162,6 +149,7 @@ class Connection(LetsGo, HttpToolsProtocol):
         """Reads the head again, without the wish for another protocol: the parser takes no body behind one."""
         head, self._upgrade = self._upgrade, b""
         self.parser = HttpRequestParser(self)
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn's own
         self.data_received(head + rest)
 
     # --- Answers -----------------------------------------------------------------------------------------------
@@ -173,12 +161,17 @@ class Connection(LetsGo, HttpToolsProtocol):
     async def _answered(
         self, cycle: RequestResponseCycle, app: Any, scope: dict[str, Any], receive: Any, send: Any
     ) -> None:
+        reads_on = True
+
         async def send_on(message: dict[str, Any]) -> None:
+            nonlocal reads_on
             if message["type"] == ABORT:
                 self._break_off(cycle)
                 return
+            if message["type"] == "http.response.start":
+                reads_on = not cycle.waiting_for_100_continue  # else no body comes
             last = message["type"] == "http.response.body" and not message.get("more_body")
-            early = last and cycle.more_body and not cycle.keep_alive
+            early = last and reads_on and cycle.more_body and not cycle.keep_alive
             cycle.keep_alive = cycle.keep_alive or early
             await send(message)
             if early and cycle.more_body:
@@ -192,8 +185,26 @@ class Connection(LetsGo, HttpToolsProtocol):
             )
         except asyncio.CancelledError:  # the server stops
             self._break_off(cycle)
+        except Exception:
+            logger.exception("Exception in ASGI application")
+            if cycle.response_started:
+                self._break_off(cycle)
+            else:
+                headers = [(b"content-length", b"0"), (b"connection", b"close")]
+                await send_on({"type": "http.response.start", "status": 500, "headers": headers})
+                await send_on({"type": "http.response.body", "body": b""})
         finally:
             self._unanswered.discard(cycle)
+
+    @property
+    def _answering(self) -> bool:
+        return any(not cycle.response_complete for cycle in self._unanswered)
+
+    def send_400_response(self, msg: str) -> None:
+        if self._answering:
+            self.transport.close()  # it would be taken for a part of that answer
+        else:
+            super().send_400_response(msg)
 
     def _break_off(self, cycle: RequestResponseCycle) -> None:
         if not cycle.response_complete:
@@ -203,17 +214,21 @@ class Connection(LetsGo, HttpToolsProtocol):
     def _cut_off(self, limit: int) -> None:
         if self.transport.is_closing():
             return
-        begun = self.cycle.response_started
+        alone = not self.cycle.response_started and len(self._unanswered) == 1
         self.cycle.disconnected = True  # what answers it now says so to nobody
         self.cycle.message_event.set()
-        if begun:
+        if not alone:
             self.transport.close()
         else:
+            self._unanswered.clear()
             self._refuse(
                 413, "Request Entity Too Large", f"A request may have at most {limit:,} bytes.", limit
             )
 
     def _refuse(self, status: int, phrase: str, why: str, limit: int) -> None:
+        if self._answering:
+            self.transport.close()
+            return
         body = json.dumps(TooLarge(why, limit=limit).to_json()).encode()
         head = f"HTTP/1.1 {status} {phrase}\r\nContent-Type: application/json\r\nConnection: close\r\n"
         self.transport.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)

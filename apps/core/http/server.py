@@ -20,6 +20,8 @@ logger = logging.getLogger(__name__)
 KEEP_ALIVE_SECONDS = 150
 """So long a connection may lie idle, or a request be half sent: longer than proxies keep theirs, which would lose a request that
 meets its end."""
+TAKING_SECONDS = 300.0
+"""So long a client may take nothing of what waits for it, in steps of the system's buffers of a megabyte or more."""
 REQUESTS_SECONDS = 1.0
 """So long ordinary requests have to end, once the turns have; streams may have no end."""
 ENDING = (signal.SIGTERM, signal.SIGINT)
@@ -72,7 +74,7 @@ class WebServer(uvicorn.Server):
     """uvicorn's server with such connections. `beat` is called every `beat_seconds` for as long as requests are answered,
     `ending` when all is drained and the rest has LEAVING_SECONDS at most.
 
-    SIGTERM and SIGINT end it in order: it takes up no connection, `drains` let what was begun come to its end within
+    A client that takes nothing of its answer is let go. SIGTERM and SIGINT end the server in order: it takes up no connection, `drains` let what was begun come to its end within
     `drain_seconds`, and websockets are closed as of a restart (1012), so that their clients come back; at the second one it
     stops at once.
     """
@@ -111,6 +113,7 @@ class WebServer(uvicorn.Server):
         self._beat, self._beat_seconds = beat, beat_seconds
         self._drains, self._drain_seconds = drains, drain_seconds
         self._tasks: list[asyncio.Future[Any]] = []
+        self._untaken: dict[asyncio.BaseTransport, tuple[int, float]] = {}  # bytes, and since when
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -123,6 +126,23 @@ class WebServer(uvicorn.Server):
             if await answers(self._application):
                 beat()
             await asyncio.sleep(self._beat_seconds)
+
+    async def on_tick(self, counter: int) -> bool:
+        if counter % 10 == 0:  # each second
+            self._let_go()
+        return await super().on_tick(counter)
+
+    def _let_go(self) -> None:
+        """Resets clients that take nothing of what they are sent, also as their connection closes."""
+        now, before, self._untaken = time.monotonic(), self._untaken, {}
+        for connection in self.server_state.connections:
+            transport = connection.transport
+            if waiting := transport.get_write_buffer_size():
+                bytes_, since = before.get(transport, (waiting, now))
+                if waiting == bytes_ and now - since >= TAKING_SECONDS:
+                    transport.abort()
+                else:
+                    self._untaken[transport] = (waiting, since if waiting == bytes_ else now)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

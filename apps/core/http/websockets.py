@@ -12,7 +12,6 @@ from websockets.http11 import Request
 from websockets.protocol import State
 
 from apps.core.http.clients import Bucket
-from apps.core.http.connections import LetsGo
 from apps.core.http.edge import WRITABLE
 
 PIECE = 4096
@@ -23,7 +22,7 @@ FRAMES_BURST, FRAMES_PER_SECOND = 1_000, 100
 """Of one websocket, pings and pieces of messages included. Before the application is asked: each takes its time to parse."""
 BYTES_BURST, BYTES_PER_SECOND = 4_000_000, 1_000_000
 CLOSE_FLOODING = 4429
-CLOSE_RESTART, CLOSE_NO_PONG, CLOSE_GONE = 1012, 1011, 1006
+CLOSE_RESTART, CLOSE_NO_PONG, CLOSE_NO_TEXT, CLOSE_GONE = 1012, 1011, 1007, 1006
 CLOSING_SECONDS = 1.0
 """So long a stop waits for clients to answer that their websockets are closed: what still comes in when the process has gone resets
 their connections, and the reason may be lost with that."""
@@ -32,13 +31,12 @@ ANSWER_SECONDS = 5.0
 BAD_REQUEST = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
 
-class Socket(LetsGo, WebSocketsSansIOProtocol):
+class Socket(WebSocketsSansIOProtocol):
     """A websocket of which no more is read than BYTES_PER_SECOND, and closed (4429) where more frames come than any client of
     ours sends: what arrives is parsed on the event loop that everybody shares. IZZY_THROTTLE=off lifts both.
 
-    One that breaks the rules, such as by a message over MESSAGE_BYTES, gets the reason: what it still sends is thrown away until
-    it has answered. A client that does not take what it is sent is let go of all the same. What is sent to one that has gone is
-    lost without an error.
+    One that breaks the rules, such as by a message over MESSAGE_BYTES, gets the reason: what it sends in the ANSWER_SECONDS after
+    that is thrown away. What is sent to a client that has gone is lost without an error.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -86,6 +84,16 @@ class Socket(LetsGo, WebSocketsSansIOProtocol):
         self._write()
         self._end_within(ANSWER_SECONDS)
 
+    def send_receive_event_to_app(self) -> None:
+        try:
+            if self.curr_msg_data_type == "text":
+                b"".join(self.frames).decode()
+        except UnicodeDecodeError:
+            self.frames = []
+            self._close(CLOSE_NO_TEXT, "", ANSWER_SECONDS)
+        else:
+            super().send_receive_event_to_app()
+
     def handle_close(self, event: Frame) -> None:
         super().handle_close(event)
         if self.close_timer is None:
@@ -101,6 +109,13 @@ class Socket(LetsGo, WebSocketsSansIOProtocol):
 
     async def run_asgi(self) -> None:
         self.scope["extensions"][WRITABLE] = {"event": self.writable}
+        application = self.app
+
+        async def until_the_stop(scope: Any, receive: Any, send: Any) -> None:
+            with suppress(asyncio.CancelledError):
+                await application(scope, receive, send)
+
+        self.app = until_the_stop
         await super().run_asgi()
 
     async def send(self, message: Any) -> None:
@@ -133,7 +148,7 @@ class Socket(LetsGo, WebSocketsSansIOProtocol):
 
     def _close(self, code: int, reason: str, seconds: float) -> None:
         """Says why, and waits so long for the client to answer."""
-        if not self.close_sent and self.conn.state is State.OPEN:
+        if not (self.close_sent or self.disconnected) and self.conn.state is State.OPEN:
             self._left(code)
             self.conn.send_close(code, reason)
             self._write()
