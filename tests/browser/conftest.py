@@ -32,6 +32,10 @@ HEADLESS_CHROMIUM = "/usr/bin/chromium-headless-shell"
 CHROMIUM = os.environ.get("IZZY_TEST_CHROMIUM") or (
     HEADLESS_CHROMIUM if Path(HEADLESS_CHROMIUM).exists() else WHOLE_CHROMIUM
 )
+SWITCHES = [
+    "--no-sandbox",
+    "--js-flags=--no-turbofan --no-maglev",  # no page stays long enough for its scripts to be worth optimizing
+]
 PASSWORD = "correct horse battery"
 OWNER = "alice"
 PATIENCE = int(1000 * waiting.PATIENCE)
@@ -94,7 +98,7 @@ def _launch(playwright: Playwright, path: str) -> Browser:
         if os.environ.get("CI"):
             pytest.fail(f"{path} is missing")
         pytest.skip(f"{path} is not installed")
-    return playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+    return playwright.chromium.launch(executable_path=path, args=SWITCHES)
 
 
 @pytest.fixture(scope="package")
