@@ -101,7 +101,7 @@ def test_an_answer_comes_in_a_burst_of_another_speaker(alice: User) -> None:
     found = zip(around.replies.tolist(), around.asked.tolist(), around.shares.tolist(), strict=True)
     assert [(reply, asked, round(share, 2)) for reply, asked, share in sorted(found)] == [
         (2, 0, 1.0),
-        (3, 0, 0.7),
+        (3, 0, 0.8),
     ]
 
 

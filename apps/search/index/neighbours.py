@@ -21,7 +21,7 @@ OWN, NEAR = 3.0, 1.5
 """Weights of the passage itself, and a neighbour that is right beside it."""
 FAR = 80.0
 """Stems from the edge of a passage to the middle of a neighbour that counts no more; between, it falls evenly."""
-FALL = 0.7
+FALL = 0.8
 """With each message that stands between, a reply answers a question by so much."""
 SILENCE_SECONDS = 6 * 3600.0
 _BEFORE, _AFTER = OFFSETS.index(-1), OFFSETS.index(1)

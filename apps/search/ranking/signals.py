@@ -29,7 +29,7 @@ WEIGHTS = {
     "encoder": 0.4,
     "encoder_surroundings": 0.6,
     "name": 0.3,
-    "answer": 0.5,
+    "answer": 0.55,
     "date": 1.5,
 }
 """`keywords` and `surroundings` see the neighbours too; `name`: spoken by someone whom the question names; `answer`: of
