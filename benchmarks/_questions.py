@@ -19,7 +19,7 @@ from apps.search.backends import Head
 from apps.search.index.cache import index_open
 from apps.search.index.rows import UserRows
 from apps.search.ranking.query import Query, query_prepare, understand
-from apps.search.ranking.signals import Scores, allowed_rows, score_rows
+from apps.search.ranking.signals import Scores, score_rows
 from apps.search.selectors import EVERYTHING, search
 from apps.search.text.analysis import document_terms
 from benchmarks.report import timed
@@ -217,4 +217,4 @@ def scored(user_id: UUID, text: str) -> Iterator[tuple[Head, UserRows, Query, Sc
         assert opened is not None
         head, rows = opened
         query = understand(text, rows, head, now=now)
-        yield head, rows, query, score_rows(rows, query, allowed_rows(rows, EVERYTHING, now=now))
+        yield head, rows, query, score_rows(rows, query, rows.allowed(EVERYTHING, now=now))

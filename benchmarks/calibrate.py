@@ -22,13 +22,13 @@ from django.conf import settings
 from numpy.typing import NDArray
 
 from apps.memory.notes.creation import memory_bulk_create
+from apps.search.features import best_places
 from apps.search.models import Passage
 from apps.search.ranking.relevance import (
     CALIBRATION,
     WORTH_SHOWING,
     Calibration,
     Strength,
-    best_places,
     strength_of,
 )
 from benchmarks import _encoders

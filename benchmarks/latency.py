@@ -27,9 +27,9 @@ from apps.memory.notes.creation import memory_bulk_create, memory_create
 from apps.search.backends import backend
 from apps.search.documents import Document, Source
 from apps.search.embedders.engines import embedder_for
+from apps.search.features import best_places
 from apps.search.index import cache
 from apps.search.index.rows import UserRows
-from apps.search.ranking.relevance import best_places
 from apps.search.selectors import context, search
 from apps.search.services import documents_index
 from benchmarks import _spaces, _storages

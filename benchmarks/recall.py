@@ -12,7 +12,7 @@ from django.db import connection
 
 from apps.core.db.writing import insert_all
 from apps.memory.models import Memory, MemoryEdge
-from apps.memory.models.base import folded
+from apps.memory.notes.fields import folded
 from apps.memory.notes.selectors import RelatedNote, links_of, related_notes
 from apps.memory.recall.keywords import memory_recall, memory_relevant
 from benchmarks._scratch import BATCH, Corpus, make_user, scratch_database

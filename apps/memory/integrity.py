@@ -32,8 +32,8 @@ from apps.memory.models import (
     MemoryRevision,
     WindowState,
 )
-from apps.memory.models.base import folded
 from apps.memory.notes.creation import documents_with_past
+from apps.memory.notes.fields import folded
 from apps.memory.notes.history import SEARCHABLE
 from apps.memory.transfer.running import import_lost
 from apps.memory.transfer.storage import is_held, upload_exists, uploads

@@ -119,6 +119,24 @@ def rows_among(
     return rows[same], places[same]
 
 
+def best_places(
+    total: NDArray[np.float32], documents: NDArray[np.uint64], top_k: int
+) -> NDArray[np.int64]:
+    """The places of highest score, at most `top_k`, one per document (by hash, of each place), best first."""
+    if not len(total):  # all that there was has left the index
+        return np.empty(0, np.int64)
+    wanted = top_k
+    while True:
+        wanted = min(wanted + min(top_k, 50), len(total))
+        least = np.partition(total, len(total) - wanted)[len(total) - wanted]
+        places = np.flatnonzero((total >= least) & (total > -np.inf))  # all that are as good as the last
+        places = places[np.argsort(-total[places], kind="stable")]
+        _, first = np.unique(documents[places], return_index=True)
+        if len(first) >= top_k or len(places) < wanted or wanted == len(total):
+            return np.asarray(places[np.sort(first)][:top_k])
+        wanted *= 4
+
+
 @lru_cache(maxsize=1024)
 def speaker_hashes(speaker: str) -> tuple[int, int]:
     """Hashes of the first and the last word of a speaker's name; zeros where there is none."""

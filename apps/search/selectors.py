@@ -23,13 +23,14 @@ from apps.search.documents import Facet, Hit, Label, Packed, Scope, Source
 from apps.search.embedders.base import Matrix
 from apps.search.embedders.engines import static_embedder
 from apps.search.embedders.static import StaticEmbedder
+from apps.search.features import best_places
 from apps.search.index.cache import index_open
 from apps.search.index.occasions import nearest
 from apps.search.models import IndexOwner, Passage
 from apps.search.packing import candidates_for, pack
 from apps.search.ranking.query import MAX_QUERY_CHARS, query_prepare, understand
-from apps.search.ranking.relevance import best_places, found_in, hits_for, row_shares, share_of
-from apps.search.ranking.signals import allowed_rows, score_rows
+from apps.search.ranking.relevance import found_in, hits_for, row_shares, share_of
+from apps.search.ranking.signals import score_rows
 from apps.search.spaces import Use, can_ask, encoder_name, side_space, side_vectors
 from apps.search.text.analysis import DEFAULT_LANGUAGE, detect_language, split_words, stems, stop_words
 from apps.search.text.words import STOP_WORDS
@@ -58,7 +59,7 @@ def search(
             return []
         head, rows = opened
         asked = understand(query, rows, head, now=scope.as_of or now)
-        allowed = allowed_rows(rows, scope, now=now)
+        allowed = rows.allowed(scope, now=now)
         if asked.is_empty or not allowed.any():
             return []
         scores = score_rows(rows, asked, allowed)
@@ -114,7 +115,7 @@ def similar_each(
         if opened is None:
             return nothing
         rows = opened[1]
-        allowed = allowed_rows(rows, scope or EVERYTHING, now=timezone.now())
+        allowed = rows.allowed(scope or EVERYTHING, now=timezone.now())
         if rows.side_space != known.side:
             side = None
         documents = rows.features["document"]

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from apps.accounts.models import User
 from apps.core.text import chunk_text, estimate_tokens
+from apps.search.features import best_places
 from apps.search.index import cache
 from apps.search.models import Passage
-from apps.search.ranking.relevance import best_places
 from apps.search.ranking.signals import _one_of, _scaled
 from apps.search.selectors import search
 from apps.search.services import documents_index, user_forget

@@ -7,6 +7,7 @@ import pytest
 from apps.accounts.models import User
 from apps.search.embedders.minilm import weights_file
 from apps.search.proactive import word_table as words
+from apps.search.proactive.concern import whole_lesson
 from apps.search.proactive.contextual_query import contextual_query
 from apps.search.proactive.word_table import WordTable, word_table
 
@@ -118,7 +119,8 @@ def test_a_question_that_leans_on_what_concerned_nobody_concerns_nobody() -> Non
     personal = ("What should I get my sister for her wedding?", "Does she cook?", "and in Latin?")
     one, other = (contextual_query(talk, ["en"]) for talk in (idle, personal))
     assert one.lean == other.lean == 1.0
-    assert one.concern < other.concern
+    lesson = whole_lesson()
+    assert one.concern_by(lesson) < other.concern_by(lesson)
     alone = contextual_query(idle[-1:], ["en"])
     assert alone.before == ""
-    assert one.concern < alone.concern < other.concern
+    assert one.concern_by(lesson) < alone.concern_by(lesson) < other.concern_by(lesson)

@@ -1,7 +1,4 @@
-"""Base models of a user's memory, the choices of their columns, and how texts are compared whatever their case."""
-
-from collections.abc import Mapping
-from typing import Any
+"""Base models of a user's memory, and the choices of their columns."""
 
 from django.conf import settings
 from django.db import models
@@ -9,7 +6,6 @@ from django.utils import timezone
 
 from apps.core.ids import uuid7
 from apps.core.models import UserOwned
-from apps.core.text import fold
 
 
 class Tier(models.TextChoices):
@@ -154,12 +150,3 @@ class Revision(UserOwned):
 
     class Meta:
         abstract = True
-
-
-def folded(values: Mapping[str, Any]) -> dict[str, str]:
-    """The folded columns of those of a note's values that have one; tags stand between line breaks."""
-    texts = {
-        "folded_content": values.get("content"),
-        "folded_tags": "\n".join(["", *values["tags"], ""]) if "tags" in values else None,
-    }
-    return {column: fold(text) for column, text in texts.items() if text is not None}

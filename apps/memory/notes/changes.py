@@ -29,14 +29,13 @@ from apps.memory.models import (
     Tier,
     Trust,
 )
-from apps.memory.models.base import folded
 from apps.memory.notes.selectors import current_cycle, memory_get, present_priority
 from apps.memory.trust import least_trust
 from apps.search.documents import Source
 from apps.search.services import documents_remove
 
 from .creation import INDEXED_FIELDS, notes_reindex, proposal_instead
-from .fields import TIER_DEFAULTS, check_validity, clean_changes
+from .fields import TIER_DEFAULTS, check_validity, clean_changes, folded
 from .occasions import occasions_after, occasions_asked
 from .revisions import BY_USER, Change, note_state, revision_keep, time_in
 

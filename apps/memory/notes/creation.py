@@ -26,7 +26,6 @@ from apps.memory.models import (
     Tier,
     Trust,
 )
-from apps.memory.models.base import folded
 from apps.memory.notes.selectors import current_cycle
 from apps.memory.occasions.table import occasions_by_rule
 from apps.search.documents import Document, Facet, Label, Source
@@ -34,7 +33,7 @@ from apps.search.selectors import labels_of
 from apps.search.services import documents_index, documents_prepare, documents_remove
 from apps.search.text.analysis import detect_language
 
-from .fields import BULK_LIMIT, TIER_DEFAULTS, clean_changes
+from .fields import BULK_LIMIT, TIER_DEFAULTS, clean_changes, folded
 from .history import MAX_FORMER, SEARCHABLE, Span, spans_of
 from .revisions import BY_USER, Change
 

@@ -114,3 +114,12 @@ def check_validity(valid_from: datetime | None, valid_to: datetime | None) -> No
     """Raises InvalidInput where a note would end to be valid before it begins to."""
     if valid_from and valid_to and valid_to <= valid_from:
         raise InvalidInput("valid_to must be later than valid_from.", field="valid_to")
+
+
+def folded(values: Mapping[str, Any]) -> dict[str, str]:
+    """The folded columns of those of a note's values that have one; tags stand between line breaks."""
+    texts = {
+        "folded_content": values.get("content"),
+        "folded_tags": "\n".join(["", *values["tags"], ""]) if "tags" in values else None,
+    }
+    return {column: fold(text) for column, text in texts.items() if text is not None}

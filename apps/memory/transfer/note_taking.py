@@ -34,9 +34,8 @@ from apps.memory.models import (
     Tier,
     Trust,
 )
-from apps.memory.models.base import folded
 from apps.memory.notes.creation import documents_of, documents_with_past, occasions_made
-from apps.memory.notes.fields import TIER_DEFAULTS
+from apps.memory.notes.fields import TIER_DEFAULTS, folded
 from apps.memory.notes.history import SEARCHABLE
 from apps.memory.notes.revisions import MAX_REVISIONS
 from apps.memory.notes.selectors import current_cycle

@@ -83,12 +83,9 @@ class StaticEmbedder:
         return tokenizer
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
-        result = np.zeros((len(texts), DIMENSION), dtype=np.float32)
         if len(texts) == 1:
-            tokens = self._tokenizer.encode(texts[0].lower(), add_special_tokens=False).ids
-            if tokens:
-                result[0] = _unit(self._ranks[tokens] @ self._vectors[tokens].astype(np.float32))
-            return result
+            return self.embed_query(texts[0])[None]
+        result = np.zeros((len(texts), DIMENSION), dtype=np.float32)
         batch = self._tokenizer.encode_batch_fast(
             [text.lower() for text in texts], add_special_tokens=False
         )
@@ -113,7 +110,8 @@ class StaticEmbedder:
             )
             own = np.fromiter(found, dtype=np.float32, count=len(words))
             weigh = weights.trust * own + (1 - weights.trust) * weigh
-        return _unit(weigh @ self._vectors[tokens].astype(np.float32))
+        total = weigh @ self._vectors[tokens].astype(np.float32)
+        return np.asarray(total / max(math.sqrt(float(total @ total)), 1e-9), dtype=np.float32)
 
     def embed_queries(self, texts: Sequence[str]) -> Matrix:
         return np.stack([self.embed_query(text) for text in texts])
@@ -146,11 +144,6 @@ def can_read(words: Collection[str]) -> bool:
     """Whether the bundled vectors mean anything for words: they know other scripts than Latin by letters alone."""
     latin = sum(all(ord(sign) < LATIN_END for sign in word) for word in words)
     return 2 * latin >= len(words)
-
-
-def _unit(total: Vector) -> Vector:
-    """A sum of token vectors, scaled to length 1."""
-    return np.asarray(total / max(math.sqrt(float(total @ total)), 1e-9), dtype=np.float32)
 
 
 def _words_of(text: str, offsets: list[tuple[int, int]]) -> list[tuple[int, int, str] | None]:

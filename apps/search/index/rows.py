@@ -1,6 +1,7 @@
 """One user's passages as arrays: vectors, features, neighbours, postings."""
 
 from collections.abc import Iterable
+from datetime import datetime
 from functools import cache
 from importlib.util import find_spec
 from typing import Any
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from apps.search import features
 from apps.search.backends import Batch, Head, Stem, backend
-from apps.search.documents import Source
+from apps.search.documents import Scope, Source
 from apps.search.features import Flag
 from apps.search.index.neighbours import Neighbours
 from apps.search.index.side import SideVectors
@@ -202,6 +203,28 @@ class UserRows:
             order = self._order
             rows = order[np.minimum(np.searchsorted(known, ids, sorter=order), self.size - 1)]
         return np.where(known[rows] == ids, rows, -1)
+
+    def allowed(self, scope: Scope, *, now: datetime) -> Mask:
+        """A new (size,) mask: living rows within the scope, valid at its moment."""
+        facts = self.features[: self.size]
+        mask: Mask = self.alive[: self.size].copy()
+        if scope.sources is not None:
+            kinds = facts["source"]
+            mask &= np.logical_or.reduce(
+                [kinds == features.SOURCE_CODES[source] for source in scope.sources]
+            )
+        if scope.conversation_id is not None:
+            mask &= facts["conversation"] == np.uint64(features.uuid_hash(scope.conversation_id.bytes))
+        if scope.only_ids is not None:
+            mask &= features.of_documents(facts["document"], scope.only_ids)
+        if scope.exclude_ids:
+            mask &= ~features.of_documents(facts["document"], scope.exclude_ids)
+        moment = (scope.as_of or now).timestamp()
+        if scope.as_of is not None:
+            mask &= (facts["happened"] <= moment) | np.isfinite(facts["valid_from"])
+        if self.bounded:
+            mask &= (facts["valid_from"] <= moment) & (moment < facts["valid_to"])
+        return mask
 
     def languages_of(self, text: str) -> list[str]:
         """The languages that the owner writes in, else the text's own: a short question tells little."""

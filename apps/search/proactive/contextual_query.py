@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from apps.search.embedders.engines import static_embedder
-from apps.search.proactive.concern import Lesson, whole_lesson
+from apps.search.proactive.concern import Lesson
 from apps.search.text.analysis import MAX_TERMS, split_words, stop_words
 from apps.search.text.words import (
     ASKING_WORDS,
@@ -64,10 +64,6 @@ class ContextualQuery:
     content: Mapping[str, float] = field(default_factory=dict)
     lean: float = 0.0
     queries: Sequence[tuple[str, Mapping[str, float]]] = ()
-
-    @property
-    def concern(self) -> float:
-        return self.concern_by(whole_lesson())
 
     def concern_by(self, lesson: Lesson) -> float:
         """`Lesson.concern` of the newest message, and as far as it leans on what the user said before, of that: "and in Latin?"

@@ -31,12 +31,12 @@ from apps.search.documents import Causes, Hit, Scope
 from apps.search.embedders.base import Matrix, QueryWeights
 from apps.search.embedders.engines import static_embedder
 from apps.search.embedders.static import can_read
-from apps.search.features import rows_among, uuid_hash
+from apps.search.features import best_places, rows_among, uuid_hash
 from apps.search.index.cache import index_open
 from apps.search.index.occasions import Nearest, Nearness, nearest
 from apps.search.index.rows import UserRows
 from apps.search.proactive.adapter import Adapter
-from apps.search.proactive.concern import encoder_concern
+from apps.search.proactive.concern import encoder_concern, whole_lesson
 from apps.search.proactive.contextual_query import ContextualQuery, contextual_query
 from apps.search.proactive.encoder_lesson import side_lesson
 from apps.search.proactive.odds import (
@@ -55,8 +55,7 @@ from apps.search.proactive.odds import (
     scores_of,
 )
 from apps.search.proactive.word_table import WordTable, word_table
-from apps.search.ranking.relevance import Found, Scale, best_places, hits_for
-from apps.search.ranking.signals import allowed_rows
+from apps.search.ranking.relevance import Found, Scale, hits_for
 from apps.search.spaces import Use, can_ask, side_vectors
 from apps.search.text.analysis import split_words, stems
 
@@ -138,15 +137,13 @@ def observe(user_id: UUID, talk: Sequence[str], scope: Scope) -> Observed | None
     if head is None or question is None:
         return None
     everything = replace(scope, exclude_ids=())
-    base, side = question.base, question.side
-    # Here, not while the index is locked: it is read when it is first needed.
-    table = question.word_table() if side is None else None
+    base, side, table = question.base, question.side, question.table
     occasions = nearest(user_id, base=base, side=side, top_k=NEAREST, scope=everything, head=head)
     with index_open(user_id, head=head) as opened:
         if opened is None:
             return None
         rows = opened[1]
-        among = allowed_rows(rows, everything, now=timezone.now())
+        among = rows.allowed(everything, now=timezone.now())
         within = np.flatnonzero(among)
         if not len(within):
             return None
@@ -180,7 +177,8 @@ class _Question:
     """A message as it is looked for: the whole and its clauses in both spaces, a row each; None where a space cannot tell.
 
     `adapter` turns rows of `side` towards the notes that matter: an encoder is not asked before it has been taught. `against` is what
-    speaks for nothing at all, (AGAINST,).
+    speaks for nothing at all, (AGAINST,). `table` is the one that has the message's words, where there is one; beside an encoder
+    no process needs its 6 MB.
     """
 
     head: Head
@@ -190,11 +188,7 @@ class _Question:
     side: Matrix | None
     adapter: Adapter | None
     against: Floats
-
-    def word_table(self) -> WordTable | None:
-        """The table that has the message's words, where there is one; beside an encoder no process needs its 6 MB."""
-        tables = [word_table(language) for language in self.languages]
-        return next((one for one in tables if one is not None and one.knows(self.query.content)), None)
+    table: WordTable | None
 
 
 def _question(head: Head, talk: Sequence[str]) -> _Question | None:
@@ -207,14 +201,14 @@ def _question(head: Head, talk: Sequence[str]) -> _Question | None:
     query = contextual_query(talk, languages)
     if not query.words:
         return None
-    # Not while the index is locked: an encoder may take long.
+    # Not while the index is locked: an encoder may take long, and a table is read when it is first needed.
     queries, base, side, adapter = query.queries, None, None, None
     embedder = static_embedder()
     if embedder is not None and can_read(query.words):
         base = np.stack(
             [embedder.embed_query(text, QueryWeights(words, 1.0)) for text, words in queries]
         )
-    sounds = query.concern
+    sounds = query.concern_by(whole_lesson())
     against = [1.0, query.lean, sounds, sounds]
     lesson = side_lesson(head.side) if head.side is not None and embedded else None
     if head.side is not None and lesson is not None and can_ask(head.side, query.newest, languages):
@@ -224,7 +218,9 @@ def _question(head: Head, talk: Sequence[str]) -> _Question | None:
             side, adapter = vectors[:-1], lesson.adapter
             against[-1] = encoder_concern(lesson.concern, vectors[-1])
     sounding = np.array(against, dtype=np.float32)
-    return _Question(head, languages, query, base, side, adapter, sounding)
+    tables = [word_table(language) for language in languages] if side is None else []
+    table = next((one for one in tables if one is not None and one.knows(query.content)), None)
+    return _Question(head, languages, query, base, side, adapter, sounding, table)
 
 
 def _add_likeness(evidence: Floats, rows: UserRows, question: _Question, among: Mask) -> None:

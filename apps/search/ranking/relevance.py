@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from apps.search.backends import Head, Row, backend
 from apps.search.documents import Causes, Hit, Label, Source
-from apps.search.features import SOURCE_CODES
+from apps.search.features import SOURCE_CODES, best_places
 from apps.search.index.rows import UserRows
 from apps.search.ranking.query import Query, Term
 from apps.search.ranking.signals import Scores
@@ -171,24 +171,6 @@ def words_at(places: Rows, terms: Sequence[Term]) -> list[tuple[str, ...]]:
         while len(has) > MAX_NAMED_WORDS:
             del has[min(range(len(has)), key=lambda place: has[place].idf)]
     return [tuple(term.word for term in has) for has in found]
-
-
-def best_places(
-    total: NDArray[np.float32], documents: NDArray[np.uint64], top_k: int
-) -> NDArray[np.int64]:
-    """The places of highest score, at most `top_k`, one per document (by hash, of each place), best first."""
-    if not len(total):  # all that there was has left the index
-        return np.empty(0, np.int64)
-    wanted = top_k
-    while True:
-        wanted = min(wanted + min(top_k, 50), len(total))
-        least = np.partition(total, len(total) - wanted)[len(total) - wanted]
-        places = np.flatnonzero((total >= least) & (total > -np.inf))  # all that are as good as the last
-        places = places[np.argsort(-total[places], kind="stable")]
-        _, first = np.unique(documents[places], return_index=True)
-        if len(first) >= top_k or len(places) < wanted or wanted == len(total):
-            return np.asarray(places[np.sort(first)][:top_k])
-        wanted *= 4
 
 
 def hits_for(

@@ -7,14 +7,13 @@ brings, on a data set and on variants that break its habits.
 """
 
 from dataclasses import dataclass
-from datetime import datetime
 
 import numpy as np
 from django.conf import settings
 from numpy.typing import NDArray
 
-from apps.search.documents import Scope, Source
-from apps.search.features import SOURCE_CODES, of_documents, uuid_hash
+from apps.search.documents import Source
+from apps.search.features import SOURCE_CODES
 from apps.search.index.neighbours import OWN
 from apps.search.index.rows import UserRows
 from apps.search.ranking.query import Query, Term
@@ -155,24 +154,3 @@ def _one_of(values: Floats, within: Mask | None) -> np.float32:
     inside = values if within is None else values[within]
     high = float(inside.max()) if len(inside) else 0.0
     return np.float32(1 / high if high > 0 else 1)
-
-
-def allowed_rows(rows: UserRows, scope: Scope, *, now: datetime) -> Mask:
-    """A new (size,) mask: living rows within the scope, valid at its moment."""
-    facts = rows.features[: rows.size]
-    mask: Mask = rows.alive[: rows.size].copy()
-    if scope.sources is not None:
-        kinds = facts["source"]
-        mask &= np.logical_or.reduce([kinds == SOURCE_CODES[source] for source in scope.sources])
-    if scope.conversation_id is not None:
-        mask &= facts["conversation"] == np.uint64(uuid_hash(scope.conversation_id.bytes))
-    if scope.only_ids is not None:
-        mask &= of_documents(facts["document"], scope.only_ids)
-    if scope.exclude_ids:
-        mask &= ~of_documents(facts["document"], scope.exclude_ids)
-    moment = (scope.as_of or now).timestamp()
-    if scope.as_of is not None:
-        mask &= (facts["happened"] <= moment) | np.isfinite(facts["valid_from"])
-    if rows.bounded:
-        mask &= (facts["valid_from"] <= moment) & (moment < facts["valid_to"])
-    return mask
