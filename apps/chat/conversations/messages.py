@@ -3,6 +3,7 @@
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from operator import not_
 from typing import Any
 from uuid import UUID
 
@@ -26,7 +27,7 @@ class MessageToolCallOutput(ToolCallOutput):
     waits_for: str = Field(description="approval or answer while it waits for the user, else empty.")
     covered: str = Field(
         "",
-        exclude_if=lambda value: not value,
+        exclude_if=not_,
         description="The lasting yes under which it ran, conversation or always; else missing.",
     )
 
@@ -49,7 +50,7 @@ class MessageOutput(Shape):
     memories: list[dict[str, Any]]
     usage: dict[str, Any] = Field(
         {},
-        exclude_if=lambda value: not value,
+        exclude_if=not_,
         description="The tokens and the cost of its turn, as `/chat/` gives them; else missing.",
     )
     attachments: list[AttachmentOutput] = Field(

@@ -61,7 +61,7 @@ def turn_prepare(turn_id: UUID) -> Prepared:
     """Reads all that the turn needs; a fresh one also advances the decay cycle and gets its context block."""
     [turn] = turn_with_conversation(turn_id)
     preferences = preferences_for(turn.user_id)
-    message = opening_message(turn)
+    [message] = opening_message(turn.id)
     active = _capabilities(turn.user_id, preferences)
     if turn.attempt == 1:
         many = len(active) > LISTED_CAPABILITIES
@@ -81,12 +81,9 @@ def turn_prepare(turn_id: UUID) -> Prepared:
             tools={tool.name: tool for tool in state.tools if find_tool(tool.name) != tool},
         ),
         tokens=sum(each.tokens for each in sent_turns(turn.conversation)),
-        is_unnamed=_is_unnamed(turn.conversation, message),
+        is_unnamed=not turn.conversation.title_by_user
+        and turn.conversation.title == heuristic_title(message.text),
     )
-
-
-def _is_unnamed(conversation: Conversation, message: Message) -> bool:
-    return not conversation.title_by_user and conversation.title == heuristic_title(message.text)
 
 
 @prepared

@@ -110,9 +110,10 @@ def _line(turn: Turn) -> LoggedEvent:
         return LoggedEvent.of(turn.id, TurnStopped(), messages=message_ids(turn))
     shown = None
     if not turn.by_izzy:
+        [message] = opening_message(turn.id)
         versions = versions_of([turn])[turn.id] if turn.place else ()
         files = None if turn.attached else ()
-        shown = message_json(opening_message(turn), turn, files=files, versions=versions)
+        shown = message_json(message, turn, files=files, versions=versions)
     return LoggedEvent.of(
         turn.id,
         TurnQueued(turn.client_id),
@@ -205,14 +206,9 @@ def _builds_with_news(conversation_id: UUID) -> QuerySet[Follower, UUID]:
     return rows.values_list("pk", flat=True)
 
 
-def opening_message(turn: Turn) -> Message:
-    """The user's message that the turn answers, or the notice by which Izzy opened it."""
-    [message] = _opening(turn.id)
-    return message
-
-
 @prepared
-def _opening(turn_id: UUID) -> QuerySet[Message]:
+def opening_message(turn_id: UUID) -> QuerySet[Message]:
+    """The user's message that the turn answers, or the notice by which Izzy opened it."""
     kinds = [MessageKind.TEXT, MessageKind.NOTICE]
     return Message.objects.unscoped().filter(turn_id=turn_id, role=Role.USER, kind__in=kinds)
 
@@ -247,7 +243,7 @@ def _claim(work: Work, waiting: list[Turn], queued: list[Turn]) -> None:
             work.events += _end_early(turn, "superseded")
     for turn in queued:
         # A message that queued behind a running turn moves after what that turn has produced.
-        message = opening_message(turn)
+        [message] = opening_message(turn.id)
         if _later_messages(turn.conversation_id, message.position):
             message.position = position_next(turn.conversation_id)
             message.save(update_fields=["position"])

@@ -240,9 +240,9 @@ def _own_messages(conversation: Conversation) -> QuerySet[Message]:
     ).order_by("position")
 
 
-def _names_anew(conversation: Conversation, replaced: Message | None, text: str) -> bool:
+def _names_anew(conversation: Conversation, replaced: Message, text: str) -> bool:
     """Whether these are first words of the conversation in the place of those that it is called by."""
-    if replaced is None or replaced.text == text or conversation.title_by_user:
+    if replaced.text == text or conversation.title_by_user:
         return False
     return not _own_messages(conversation).filter(position__lt=replaced.position).exists()
 
@@ -269,7 +269,7 @@ def _turn_create(
     if replaced is not None:
         turn_replace(conversation, replaced, turn, text)
     conversation.updated_at = timezone.now()
-    if not conversation.title or _names_anew(conversation, replaced, text):
+    if not conversation.title or (replaced and _names_anew(conversation, replaced, text)):
         conversation.title = heuristic_title(text)
     conversation.archived = False  # who writes in it wants it in the list again
     values = [conversation.updated_at, conversation.title, conversation.archived]

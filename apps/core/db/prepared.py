@@ -162,14 +162,13 @@ class _Select(_Statement):
         compiler: Any = self._query.query.get_compiler(DEFAULT_DB_ALIAS)
         super().__init__(build.__qualname__, compiler, stand_ins)
         converters = compiler.get_converters([each[0] for each in compiler.select[: compiler.col_count]])
-        compiler.get_converters = lambda expressions: converters
+        compiler.get_converters = _always(converters)
         self._compiler = compiler
         query: Any = self._query.query
-        query.get_compiler = lambda *args, **kwargs: compiler
+        query.get_compiler = _always(compiler)
 
     def rows(self, given: Sequence[Any]) -> list[Any]:
-        filled = self.statement(given)
-        self._compiler.as_sql = lambda *args, **kwargs: filled
+        self._compiler.as_sql = _always(self.statement(given))
         self._compiler.connection = connections[DEFAULT_DB_ALIAS]
         try:
             return list(self._query._iterable_class(self._query))
@@ -185,6 +184,11 @@ class _Update(_Statement):
         query.add_update_values(values)
         query.annotations = {}
         super().__init__(build.__qualname__, query.get_compiler(DEFAULT_DB_ALIAS), stand_ins)
+
+
+def _always(value: Any) -> Callable[..., Any]:
+    """A function that gives this, whatever it is called with."""
+    return lambda *args, **kwargs: value
 
 
 def _adapted(value: Any) -> Any:

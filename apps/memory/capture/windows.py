@@ -121,16 +121,11 @@ def cut(start: Sequence[Segment], fresh: Iterable[Segment]) -> list[list[Segment
     for segment in fresh:
         last = windows[-1]
         tokens = sum(one.tokens for one in last) + segment.tokens
-        if tokens > WINDOW_TOKENS and has_fresh(last):
+        if tokens > WINDOW_TOKENS and not all(one.seen for one in last):
             last = overlap(last)
             windows.append(last)
         last.append(segment)
-    return [window for window in windows if has_fresh(window)]
-
-
-def has_fresh(segments: Iterable[Segment]) -> bool:
-    """Whether any of them stands in no window before."""
-    return any(not segment.seen for segment in segments)
+    return [window for window in windows if not all(one.seen for one in window)]
 
 
 def overlap(segments: Sequence[Segment]) -> list[Segment]:
