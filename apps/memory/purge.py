@@ -13,7 +13,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 from django.utils import timezone
 
 from apps.core.db.writing import writing_for
@@ -161,11 +161,6 @@ def _sharing_notes(trace: Trace, hits: Hits) -> list[UUID]:
     return sorted({*hits.get("memory.memory.content", ()), *said_before} - trace.ids)
 
 
-def edges_of(user_id: UUID, ids: Collection[UUID]) -> QuerySet[MemoryEdge]:
-    """The links of some notes."""
-    return MemoryEdge.objects.owned_by(user_id).filter(Q(source_id__in=ids) | Q(target_id__in=ids))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
     """All that a purge would touch beside the row."""
@@ -183,7 +178,8 @@ def purge_preview(user_id: UUID, source: Purged, key: UUID) -> Preview:
     if row is None:
         raise NotFound
     messages, trace, hits = _surveyed(user_id, source, [key], False, STAYING_RULES)
-    replacing = edges_of(user_id, [key]).filter(relation=Relation.SUPERSEDES)
+    edges = MemoryEdge.objects.owned_by(user_id).filter(Q(source_id=key) | Q(target_id=key))
+    replacing = edges.filter(relation=Relation.SUPERSEDES)
     ends = {end for both in replacing.values_list("source_id", "target_id") for end in both}
     near = Q(pk__in={*_sharing_notes(trace, hits), *ends} - {key}) | Q(supersedes=key)
     related = Memory.objects.with_deleted(user_id).filter(near).distinct().order_by("-updated_at")
@@ -322,7 +318,8 @@ def receipt_get(user_id: UUID, receipt_id: UUID) -> PurgeReceipt:
 
 
 def _links_left(trace: Trace) -> dict[str, int]:
-    return {"memory.links": edges_of(trace.user_id, trace.ids).count()}
+    of_notes = Q(source_id__in=trace.ids) | Q(target_id__in=trace.ids)
+    return {"memory.links": MemoryEdge.objects.owned_by(trace.user_id).filter(of_notes).count()}
 
 
 PURGING = PurgePart(clear=windows_scrub, counts=_links_left)

@@ -81,11 +81,6 @@ class Fragments(frozenset[str | tuple[str, ...]]):
         )
         return needles if len(needles) <= MAX_NEEDLES else {""}
 
-    def may_match(self, text: str) -> bool:
-        """False only where a text, plain or JSON, holds none of them."""
-        folded = _folded(text)
-        return any(needle in folded for needle in self._needles)
-
     def found_in(self, text: str) -> Set[str | tuple[str, ...]]:
         """Those that a text holds."""
         words = _WORD.findall(_folded(text))
@@ -93,10 +88,14 @@ class Fragments(frozenset[str | tuple[str, ...]]):
         return self.intersection(chain(words, *(_runs(words, size) for size in sizes)))
 
     def match(self, text: str) -> bool:
-        """Whether a stored text, plain or JSON, holds any. In what was streamed a word may go from one piece into the next."""
-        return (text.startswith('{"texts"') or self.may_match(text)) and any(
-            map(self.found_in, leaves(text))
-        )
+        """Whether a stored text, plain or JSON, holds any."""
+        if not text.startswith(
+            '{"texts"'
+        ):  # what was streamed: a word may go from one piece into the next
+            folded = _folded(text)
+            if not any(needle in folded for needle in self._needles):
+                return False
+        return any(map(self.found_in, leaves(text)))
 
 
 def _folded(text: str) -> str:
@@ -140,18 +139,16 @@ class Trace:
         """Whether a text holds the id of a purged row, or one that stands for it."""
         return self.names_row(text) or any(name in text for name in self.related)
 
-    def concerns(self, text: str) -> bool:
-        """Whether a stored text has to be looked into: it quotes what is purged or names it."""
-        return self.names(text) or self.exclusive.match(text)
+    def concerns(self, text: str, *, again: bool) -> bool:
+        """Whether a stored text has to be looked into: it quotes what is purged or names it; `again`, once it was cleaned: it still
+        quotes that, or names a row of it together with its words."""
+        named = self.names_row(text) and self.own.match(text) if again else self.names(text)
+        return named or self.exclusive.match(text)
 
     @cached_property
     def same(self) -> Fragments:
         """By what a text of the user's own says the same: also by runs that other notes have."""
         return Fragments(self.exclusive.union(each for each in self.own if isinstance(each, tuple)))
-
-    def leaks(self, text: str) -> bool:
-        """Whether a stored text still quotes what is purged, or names a row of it together with its words."""
-        return self.exclusive.match(text) or (self.names_row(text) and self.own.match(text))
 
 
 def leaves(value: Any) -> Iterator[str]:
@@ -195,7 +192,7 @@ def redact(value: Any, trace: Trace, *, about: bool = False, whole: bool = False
 
 
 def _without(text: str, trace: Trace, fragments: Fragments) -> str:
-    if _BARE_ID.fullmatch(text.strip()) or not (trace.names_row(text) or fragments.may_match(text)):
+    if _BARE_ID.fullmatch(text.strip()) or not (trace.names_row(text) or fragments.match(text)):
         return text
     pieces = []
     for line in text.splitlines(keepends=True):
@@ -321,15 +318,9 @@ def look(
     for place in PLACES:
         if place.rule not in rules:
             continue
-        matches = (
-            trace.same.match
-            if place.rule in {Rule.KEEP, Rule.OFFER}
-            else trace.leaks
-            if again
-            else trace.concerns
-        )
+        stays = place.rule in {Rule.KEEP, Rule.OFFER}
         for column, pk, text in texts(place, trace.user_id):
-            if matches(text):
+            if trace.same.match(text) if stays else trace.concerns(text, again=again):
                 hits[column].append(pk)
     return dict(hits)
 
