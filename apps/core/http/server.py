@@ -74,9 +74,9 @@ class WebServer(uvicorn.Server):
     """uvicorn's server with such connections. `beat` is called every `beat_seconds` for as long as requests are answered,
     `ending` when all is drained and the rest has LEAVING_SECONDS at most.
 
-    A client that takes nothing of its answer is let go. SIGTERM and SIGINT end the server in order: it takes up no connection, `drains` let what was begun come to its end within
-    `drain_seconds`, and websockets are closed as of a restart (1012), so that their clients come back; at the second one it
-    stops at once.
+    A client that takes nothing of its answer is let go. SIGTERM and SIGINT end the server in order: it takes up no connection,
+    `drains` let what was begun come to its end within `drain_seconds`, and websockets are closed as of a restart (1012), so
+    that their clients come back; at the second one nothing is waited for.
     """
 
     def __init__(
@@ -112,13 +112,13 @@ class WebServer(uvicorn.Server):
         self._application, self._ready, self._ending = application, ready, ending
         self._beat, self._beat_seconds = beat, beat_seconds
         self._drains, self._drain_seconds = drains, drain_seconds
-        self._tasks: list[asyncio.Future[Any]] = []
+        self._beating: asyncio.Task[None] | None = None
         self._untaken: dict[asyncio.BaseTransport, tuple[int, float]] = {}  # bytes, and since when
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self._beat is not None:
-            self._tasks.append(asyncio.ensure_future(self._keep_beating(self._beat)))
+            self._beating = asyncio.create_task(self._keep_beating(self._beat))
         self._ready()
 
     async def _keep_beating(self, beat: Callable[[], None]) -> None:

@@ -21,9 +21,8 @@ def can_share() -> bool:
 def bound(host: str, port: int, *, shared: bool) -> socket.socket:
     """A socket that is bound to a port; to a shared one others may be bound in the same way. It does not listen yet. OSError."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    made = socket.socket(
-        family, socket.SOCK_STREAM, socket.IPPROTO_TCP
-    )  # else asyncio delays small answers
+    # By name, as accepted connections take it over: else asyncio's own loop delays small answers.
+    made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         made.setblocking(False)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -52,9 +52,8 @@ class Socket(WebSocketsSansIOProtocol):
             if self.transport.is_closing():
                 return
             super().data_received(data[start : start + PIECE])
-        if (
-            self.conn.handshake_exc is not None and not self.close_sent
-        ):  # a head over the library's limits
+        # Nothing else shows that a head went over the library's limits.
+        if self.conn.handshake_exc is not None and not self.close_sent:
             self._refuse()
 
     def handle_connect(self, event: Request) -> None:

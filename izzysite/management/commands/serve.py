@@ -51,9 +51,8 @@ class Command(BaseCommand):
         shared = settings.IZZY_WEB_PROCESSES > 1
         if shared and not can_share():
             raise CommandError("IZZY_WEB_PROCESSES above 1 needs Linux, which shares a port fairly.")
-        reserved = (
-            bound(host, port, shared=True) if shared else None
-        )  # nobody else gets it while all start again
+        # Nobody else gets it while all start again.
+        reserved = bound(host, port, shared=True) if shared else None
         manage = Path(settings.BASE_DIR) / "manage.py"
         probes = web_probes(host, port)
         commands = {**{name: ["web"] for name in probes}, "worker": ["worker"]}

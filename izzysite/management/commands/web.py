@@ -54,12 +54,13 @@ class Command(BaseCommand):
             beat_seconds=BEAT_SECONDS,
             drains=list(drains.values()),
             drain_seconds=settings.IZZY_DRAIN_SECONDS,
-            ending=leave_soon,
+            ending=lambda: leave_within(LEAVING_SECONDS + ENDING_SECONDS),
         )
         try:
             server.run(sockets)
         finally:
             leave()
+            leave_within(ENDING_SECONDS)
 
 
 def listeners(host: str, port: int) -> list[socket.socket]:
@@ -77,10 +78,10 @@ def listeners(host: str, port: int) -> list[socket.socket]:
     return sockets
 
 
-def leave_soon() -> None:
-    """Ends the process in a while. Python would wait for ever for a request's thread that waits in turn for the event loop, which
+def leave_within(seconds: float) -> None:
+    """Ends the process after so many seconds at most. Python would wait for ever for a request's thread that waits in turn for the event loop, which
     has ended: as where the database was out of reach."""
-    ending = threading.Timer(LEAVING_SECONDS + ENDING_SECONDS, os._exit, args=[0])
+    ending = threading.Timer(seconds, os._exit, args=[0])
     ending.daemon = True
     ending.start()
 
