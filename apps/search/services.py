@@ -202,7 +202,6 @@ def index_left(trace: Trace) -> dict[str, int]:
     return {
         "search.vectors": passages.filter(source_id__in=sources).count(),
         "search.full_text": len(found.difference(others)) if found else 0,
-        "search.memory": int(cache.holds(user_id)),
     }
 
 

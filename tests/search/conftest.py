@@ -88,3 +88,8 @@ def say(user: User, *lines: tuple[str, str], start: datetime = DAY, name: str = 
 def found(user: User, query: str, **options: object) -> list[str]:
     """The texts that a search finds, best first."""
     return [hit.text for hit in search(user.pk, query, **options)]  # type: ignore[arg-type]
+
+
+def whose_indexes() -> set[UUID]:
+    """The users of whom this process holds an index."""
+    return {key[0] for key, entry in cache._entries.items() if entry.index is not None}

@@ -202,5 +202,8 @@ def _read(name: str) -> str | None:
 def files_left(trace: Trace) -> dict[str, int]:
     """How many versions' files quote what is purged, by the place's name."""
     paths = CapabilityVersion.objects.for_user(trace.user_id).values_list("path", flat=True)
-    quoting = sum(any(map(trace.same.match, files_read(path).values())) for path in paths.iterator())
+    quoting = sum(
+        any(trace.same.match(_read(f"{path}/{name}") or "") for name in FILES)
+        for path in paths.iterator()
+    )
     return {"capabilities.files": quoting}

@@ -162,13 +162,14 @@ class _Select(_Statement):
         compiler: Any = self._query.query.get_compiler(DEFAULT_DB_ALIAS)
         super().__init__(build.__qualname__, compiler, stand_ins)
         converters = compiler.get_converters([each[0] for each in compiler.select[: compiler.col_count]])
-        compiler.get_converters = _always(converters)
+        self._asked: list[Any] = []  # the SQL and its parameters, of this call
+        compiler.as_sql, compiler.get_converters = _always(self._asked), _always(converters)
         self._compiler = compiler
         query: Any = self._query.query
         query.get_compiler = _always(compiler)
 
     def rows(self, given: Sequence[Any]) -> list[Any]:
-        self._compiler.as_sql = _always(self.statement(given))
+        self._asked[:] = self.statement(given)
         self._compiler.connection = connections[DEFAULT_DB_ALIAS]
         try:
             return list(self._query._iterable_class(self._query))

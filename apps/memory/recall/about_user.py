@@ -41,13 +41,6 @@ class _Phrasing:
     known_by: frozenset[str]
     filler: frozenset[str]
 
-    def is_in(self, clause: str) -> bool:
-        padded, words = f" {clause} ", frozenset(clause.split())
-        asked = any(f" {phrase} " in padded for phrase in self.whole) or (
-            any(f" {phrase} " in padded for phrase in self.about) and not words.isdisjoint(self.known_by)
-        )
-        return asked and words <= self.filler | self.known_by
-
 
 def _phrasing(about: str, whole: str, known_by: str, filler: str) -> _Phrasing:
     abouts, wholes = (tuple(map(_plain, text.split(","))) for text in (about, whole))
@@ -97,13 +90,18 @@ PHRASINGS = (
 
 def asks_about_user(text: str) -> bool:
     """Whether a message asks for what is known about the user, and for nothing more particular."""
-    clauses = (_plain(clause) for clause in _CLAUSE.split(text[:2000]))
-    return any(
-        phrasing.is_in(clause)
-        for clause in clauses
-        if 0 < len(clause.split()) <= MAX_CLAUSE_WORDS
-        for phrasing in PHRASINGS
-    )
+    for clause in map(_plain, _CLAUSE.split(text[:2000])):
+        padded, words = f" {clause} ", frozenset(clause.split())
+        if not words or len(clause.split()) > MAX_CLAUSE_WORDS:
+            continue
+        for phrasing in PHRASINGS:
+            named = any(f" {phrase} " in padded for phrase in phrasing.about)
+            asked = (named and not words.isdisjoint(phrasing.known_by)) or any(
+                f" {phrase} " in padded for phrase in phrasing.whole
+            )
+            if asked and words <= phrasing.filler | phrasing.known_by:
+                return True
+    return False
 
 
 def notes_about_user(

@@ -113,12 +113,6 @@ def forget(user_id: UUID | None = None) -> None:
     _evict()
 
 
-def holds(user_id: UUID) -> bool:
-    """Whether an index of the user is in this process' memory."""
-    with _lock:
-        return any(key[0] == user_id and entry.index is not None for key, entry in _entries.items())
-
-
 def held_bytes() -> int:
     """Bytes of all indexes that this process holds."""
     with _lock:
