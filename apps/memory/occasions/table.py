@@ -8,7 +8,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from itertools import chain, zip_longest
 from pathlib import Path
 
@@ -22,6 +22,8 @@ MAX_WORDS = 150
 """A note is known by its first so many words."""
 ENOUGH, HINT = 2, 1
 """A kind needs so much, which one cue is worth; and what a hint is worth."""
+WORDS = 20_000
+"""Words of which it is kept what the tables know of them: about 4 MB."""
 SLOT = re.compile(r"\{(\w+)\}")
 SHORTEST = 2
 """Signs before or after the star of a cue that stands for part of a word."""
@@ -36,6 +38,7 @@ class Cue:
 
     kind: str
     runs: tuple[Run, ...]
+    tokens: frozenset[str]  # of all runs
     worth: int
 
 
@@ -57,37 +60,26 @@ class KnownWords:
         for tag in tags:
             self.words += ["", *split_words(tag)]  # no row of words goes from one into the next
         self.places: dict[str, dict[int, int]] = {f"kind:{kind}": {len(self.words): 1}}
-        stemmed = stems(self.words, language)
-        for place, (bare, stem) in enumerate(zip(stems(self.words, ""), stemmed, strict=True)):
-            # Tokens that may stand for the word: its stem, it as it is, a digit it begins with, its parts.
-            cuts = range(SHORTEST, len(bare) + 1)
-            forms = [
-                stem,
-                f"={bare}",
-                *(f"{bare[:cut]}*" for cut in cuts),
-                *(f"*{bare[-cut:]}" for cut in cuts),
-            ]
-            for token in [*forms, "#"] if bare[:1].isdigit() else forms:
-                if bare and token in table.tokens:
-                    self.places.setdefault(token, {})[place] = 1
+        for place, word in enumerate(self.words):
+            for token in _tokens_of(word, language):
+                self.places.setdefault(token, {})[place] = 1
         for token in [*self.places]:
             for name, run in table.members.get(token, ()):
-                for place in self.starts(run):
+                for place in self.starts(run) if self.places.keys() >= set(run) else ():
                     lengths = self.places.setdefault(f"@{name}", {})
                     lengths[place] = max(len(run), lengths.get(place, 0))
 
     def starts(self, run: Run) -> Iterator[int]:
-        """Places where a run begins."""
-        if all(token in self.places for token in run):
-            for start in self.places[run[0]]:
-                place = start
-                for token in run:
-                    length = self.places[token].get(place)
-                    if length is None:
-                        break
-                    place += length
-                else:
-                    yield start
+        """Places where a run begins, all of whose tokens the note has."""
+        for start in self.places[run[0]]:
+            place = start
+            for token in run:
+                length = self.places[token].get(place)
+                if length is None:
+                    break
+                place += length
+            else:
+                yield start
 
     def first_of(self, name: str) -> str:
         """The first words of the note that stand in a list, "" where none do."""
@@ -96,6 +88,18 @@ class KnownWords:
             return ""
         start = min(places)
         return " ".join(self.words[start : start + places[start]])
+
+
+@lru_cache(maxsize=WORDS)
+def _tokens_of(word: str, language: str) -> tuple[str, ...]:
+    """The tokens of a language's table that may stand for a word: its stem, it as it is, a digit it begins with, its parts."""
+    table, [bare], [stem] = table_of(language), stems([word], ""), stems([word], language)
+    if table is None or not bare:
+        return ()
+    cuts = range(SHORTEST, len(bare) + 1)
+    parts = [part for cut in cuts for part in (f"{bare[:cut]}*", f"*{bare[-cut:]}")]
+    forms = [stem, f"={bare}", *parts, *(["#"] if bare[0].isdigit() else [])]
+    return tuple(token for token in forms if token in table.tokens)
 
 
 def occasions_by_rule(text: str, tags: Sequence[str], kind: str, language: str) -> list[str]:
@@ -119,7 +123,9 @@ def kinds_of(note: KnownWords, table: Table) -> list[str]:
     excluded = set()
     for token in note.places:
         for cue in table.cues.get(token, ()):
-            if all(any(True for _ in note.starts(run)) for run in cue.runs):
+            if note.places.keys() >= cue.tokens and all(
+                any(True for _ in note.starts(run)) for run in cue.runs
+            ):
                 worth[cue.kind] = worth.get(cue.kind, 0) + cue.worth
                 if not cue.worth:
                     excluded.add(cue.kind)
@@ -165,7 +171,8 @@ def _cue_of(kind: str, text: str, language: str) -> Cue:
     """`word` tells a kind, `word?` is a hint, `!word` rules the kind out; `a & b` asks for both."""
     worth = 0 if text[0] == "!" else HINT if text[-1] == "?" else ENOUGH
     parts = text.strip("!?").split(" & ")
-    return Cue(kind, tuple(run_of(part, language) for part in parts), worth)
+    runs = tuple(run_of(part, language) for part in parts)
+    return Cue(kind, runs, frozenset(chain(*runs)), worth)
 
 
 def run_of(text: str, language: str) -> Run:
