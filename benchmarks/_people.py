@@ -4,8 +4,8 @@ The people stand in `people/`, in sets. Seven serve for tuning, where the person
 apart, without sight of the program or of each other, of which the third was asked once, as `unseen`, before it did; the fourth, whose
 writer knew the program and the other sets; the fifth, the sixth and the eighth, whose writers were told what such a set is and had seen
 nothing else, and which were asked before they served. Nothing is fitted to the seventh, by two more such writers, which was asked after
-four fits, nor to the ninth and the tenth, by two others each, which were asked after the last (the ninth without an encoder once more,
-with another threshold).
+four fits, nor to the ninth, the tenth and the eleventh, by two others each (the eleventh's people who do not speak English by one writer
+for each language), which were asked after the last (the ninth without an encoder once more, with another threshold).
 The occasions beside all but the fourth are what a model gave, one note at a time, to a prompt that asks what
 `apps/memory/prompts/occasions.md` asks; it saw no message. Those of the fourth were written note by note, before its messages.
 """
@@ -25,7 +25,7 @@ from benchmarks._scratch import make_user
 
 FOLDER = Path(__file__).parent / "people"
 TUNED = ("tuning", "held_back", "unseen", "fourth", "fifth", "sixth", "eighth")
-ASKED = ("tenth", "ninth", "seventh")  # after the fit, and nothing fitted to them
+ASKED = ("eleventh", "tenth", "ninth", "seventh")  # after the fit, and nothing fitted to them
 KINDS = ("direct", "paraphrased", "oblique", "follow-up", "idle")
 
 
