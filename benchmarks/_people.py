@@ -3,9 +3,11 @@
 The people stand in `people/`, in sets. Seven serve for tuning, where the person that is judged is left out: the first three, written
 apart, without sight of the program or of each other, of which the third was asked once, as `unseen`, before it did; the fourth, whose
 writer knew the program and the other sets; the fifth, the sixth and the eighth, whose writers were told what such a set is and had seen
-nothing else, and which were asked before they served. Nothing is fitted to the seventh, by two more such writers, which was asked after
-four fits, nor to the ninth, the tenth and the eleventh, by two others each (the eleventh's people who do not speak English by one writer
-for each language), which were asked after the last (the ninth without an encoder once more, with another threshold).
+nothing else, and which were asked before they served. The seventh, by two more such writers, was asked after four fits, and the ninth, the
+tenth and the eleventh, by two others each (the eleventh's people who do not speak English by one writer for each language), were asked
+after the last (the ninth without an encoder once more, with another threshold). Nothing of English is fitted to these four, but that words
+say as much as few messages have them was found by looking at what the eleventh missed; the weights of the other languages are fitted
+to them. The twelfth, in the eleventh's way, was asked after that.
 The occasions beside all but the fourth are what a model gave, one note at a time, to a prompt that asks what
 `apps/memory/prompts/occasions.md` asks; it saw no message. Those of the fourth were written note by note, before its messages.
 """
@@ -25,7 +27,9 @@ from benchmarks._scratch import make_user
 
 FOLDER = Path(__file__).parent / "people"
 TUNED = ("tuning", "held_back", "unseen", "fourth", "fifth", "sixth", "eighth")
-ASKED = ("eleventh", "tenth", "ninth", "seventh")  # after the fit, and nothing fitted to them
+UNTAUGHT = ("eleventh", "tenth", "ninth", "seventh")
+"""Sets of which nothing is among the example messages."""
+ASKED = UNTAUGHT
 KINDS = ("direct", "paraphrased", "oblique", "follow-up", "idle")
 
 

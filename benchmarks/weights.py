@@ -1,4 +1,4 @@
-"""Fits the weights of proactive recall to the people of the sets for tuning, one left out at a time, and says how good they are.
+"""Fits the weights of proactive recall to labelled people, one left out at a time, and says how good they are.
 
 What is said to the people's assistants and what is wanted then stands in `people/`; beside it stand the messages of
 `apps/search/proactive/messages/` that concern nobody, each said to one of the people. The conditional likelihood of what is
@@ -7,7 +7,8 @@ that knew nothing of what this person said. (`minilm` itself has learnt from tho
 better beside it than it is; from what the people said it has learnt nothing.) Notes have the occasions made by rule and those of a
 model, in turn.
 
-English has weights of its own, German, Spanish and French others in common; with `--encoder` there is an encoder beside the
+English has weights of its own, fitted to the sets for tuning; German, Spanish and French have others in common, fitted to people of
+whom nothing is among the example messages, by which it is told how much a word says. With `--encoder` there is an encoder beside the
 bundled vectors, and English alone is asked. The weights in use stand in `apps/search/proactive/odds.py`: those of the rows
 "nobody left out", rounded, with the lowest threshold at which, by those fitted without the person, at most 5 % of idle messages
 and of those that concern nobody are disturbed and 0.3 wrong notes come up a message (beside an encoder, which leaves room for it,
@@ -40,10 +41,10 @@ from apps.search.proactive.concern import (
 from apps.search.proactive.contextual_query import ContextualQuery, contextual_query
 from apps.search.proactive.odds import (
     AGAINST,
+    COUNTED,
     ENCODER,
     EVIDENCE,
     SIMILAR,
-    STATIC,
     Observed,
     Weights,
     scores_of,
@@ -51,7 +52,7 @@ from apps.search.proactive.odds import (
 from apps.search.proactive.recall import observe
 from apps.search.spaces import encoder_name
 from benchmarks import _encoders
-from benchmarks._people import KINDS, TUNED, Holder, Person, Said, holder_of, people
+from benchmarks._people import KINDS, TUNED, UNTAUGHT, Holder, Person, Said, holder_of, people
 from benchmarks._scratch import scratch_database
 from benchmarks.report import Report
 
@@ -91,7 +92,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(options: dict[str, Any]) -> Report:
     with _encoders.encoder_for(options):
         report = Report("weights", settings={"embedder": settings.IZZY_EMBEDDER})
-        groups = {("en",): ENCODER} if options["encoder"] else {("en",): SIMILAR, OTHERS: STATIC}
+        groups = {("en",): ENCODER} if options["encoder"] else {("en",): SIMILAR, OTHERS: COUNTED}
         for languages, in_use in groups.items():
             _add_group(report, languages, in_use)
     return report
@@ -122,7 +123,8 @@ def _add_group(report: Report, languages: Sequence[str], in_use: Weights) -> Non
 def _choices(given: bool, languages: Sequence[str]) -> list[Choice]:
     """The choices of all people, by the occasions `given` by a model or those made by rule."""
     found: list[Choice | None] = []
-    everybody = [one for name in TUNED for one in people(name)]
+    sets = TUNED if "en" in languages else UNTAUGHT
+    everybody = [replace(one, key=f"{name} {one.key}") for name in sets for one in people(name)]
     told = {said.talk[-1].casefold() for person in everybody for said in person.messages}
     with scratch_database():
         known = [one for one in everybody if one.language in languages]

@@ -37,7 +37,7 @@ KEEP_EVENTS = timedelta(days=2)
 """How long after its end a turn's events can be replayed; then its messages and tool calls are what is left."""
 PRUNE_BATCH = 200
 BLOCKS_PER_SEGMENT = 1000
-PAUSE = 0.05
+PAUSE = 0.04
 """Seconds between two renderings of a block; ten times what one takes where that is more."""
 COST = 0.0003
 """Seconds of the processor for a rendering, as long as none was measured."""

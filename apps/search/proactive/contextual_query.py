@@ -1,7 +1,8 @@
 """The contextual query of a message: its content words, and what it takes from the talk before.
 
-How much a word says everywhere, not in one user's few notes, is read off the bundled vectors: training has made those
-of common words short and those of words that name a subject long (a 2, good 9, car 13, wedding 19, risotto 28).
+How much a word says everywhere, not in one user's few notes, is told by how many example messages of its language have it
+(`word_usage.py`). In a language without such messages it is read off the bundled vectors: training has made those of common words short
+and those of words that name a subject long (a 2, good 9, car 13, wedding 19, risotto 28).
 """
 
 import re
@@ -9,8 +10,11 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from apps.search.embedders.engines import static_embedder
 from apps.search.proactive.concern import Lesson
+from apps.search.proactive.word_usage import word_usage
 from apps.search.text.analysis import MAX_TERMS, split_words, stop_words
 from apps.search.text.words import (
     ASKING_WORDS,
@@ -120,15 +124,25 @@ def _message(text: str, languages: Collection[str]) -> _Message:
     words = split_words(text)[:MAX_TERMS]
     silent = CHATTER.union(*map(stop_words, languages))
     content = [word for word in dict.fromkeys(words) if word not in silent and not word.isdigit()]
-    if (embedder := static_embedder()) is None:
-        weights = dict.fromkeys(content, UNKNOWN)
-    else:
-        lengths = embedder.word_lengths(content).tolist()
-        shares = ((length - EMPTY_LENGTH) / (FULL_LENGTH - EMPTY_LENGTH) for length in lengths)
-        weights = {word: min(max(share, 0.0), 1.0) for word, share in zip(content, shares, strict=True)}
+    usages = [usage for language in languages if (usage := word_usage(language)) is not None]
+    told = (
+        np.min([usage.tells(content) for usage in usages], axis=0).tolist()
+        if usages
+        else _told_by_vectors(content)
+    )
+    weights = dict(zip(content, told, strict=True))
     for word in TIME_WORDS & weights.keys():
         weights[word] *= TIME_SHARE
     return _Message(text, words, weights)
+
+
+def _told_by_vectors(words: Sequence[str]) -> Sequence[float]:
+    """How much words say by the lengths of their vectors, 0..1."""
+    if (embedder := static_embedder()) is None:
+        return [UNKNOWN] * len(words)
+    shares = (embedder.word_lengths(words) - EMPTY_LENGTH) / (FULL_LENGTH - EMPTY_LENGTH)
+    told: list[float] = np.clip(shares, 0, 1).tolist()
+    return told
 
 
 def _leaning(newest: _Message) -> float:

@@ -41,6 +41,7 @@ from apps.search.proactive.contextual_query import ContextualQuery, contextual_q
 from apps.search.proactive.encoder_lesson import side_lesson
 from apps.search.proactive.odds import (
     ADAPTED,
+    COUNTED,
     ENCODED_OCCASION,
     ENCODER,
     EVIDENCE,
@@ -55,6 +56,7 @@ from apps.search.proactive.odds import (
     scores_of,
 )
 from apps.search.proactive.word_table import WordTable, word_table
+from apps.search.proactive.word_usage import word_usage
 from apps.search.ranking.relevance import Found, Scale, hits_for
 from apps.search.spaces import Use, can_ask, side_vectors
 from apps.search.text.analysis import split_words, stems
@@ -153,7 +155,9 @@ def observe(user_id: UUID, talk: Sequence[str], scope: Scope) -> Observed | None
         _add_words(evidence, rows, question, within)
         phrases = _add_occasions(evidence, documents, occasions, question)
         encoded = side is not None and rows.side is not None
-        weights = ENCODER if encoded else STATIC if table is None else SIMILAR
+        counted = any(map(word_usage, question.languages))
+        alone = SIMILAR if table is not None else COUNTED if counted else STATIC
+        weights = ENCODER if encoded else alone
         total = evidence @ np.asarray(weights.evidence, dtype=np.float32)
         best = best_places(total, documents, RIVALS)
         found, passages = documents[best].tolist(), rows.ids[within[best]]
