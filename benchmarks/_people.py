@@ -29,7 +29,7 @@ FOLDER = Path(__file__).parent / "people"
 TUNED = ("tuning", "held_back", "unseen", "fourth", "fifth", "sixth", "eighth")
 UNTAUGHT = ("eleventh", "tenth", "ninth", "seventh")
 """Sets of which nothing is among the example messages."""
-ASKED = UNTAUGHT
+ASKED = ("twelfth", *UNTAUGHT)
 KINDS = ("direct", "paraphrased", "oblique", "follow-up", "idle")
 
 
