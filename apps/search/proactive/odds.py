@@ -2,7 +2,7 @@
 
 The weights are fitted by `manage.py benchmark weights` to the labelled people of `benchmarks/people/` and to the messages of
 `messages/`: the conditional likelihood of what is wanted, where "nothing" is one of the choices. They are fitted apart with an
-encoder (ENCODER), with a table of words alone (SIMILAR), with neither where it was counted how the language uses its words
+encoder (ENCODER), with a table of words alone (SIMILAR), with neither where it was counted how often the language uses its words
 (COUNTED), and where not even that is known (STATIC).
 """
 
