@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from apps.search.proactive import word_usage as usage
-from apps.search.proactive.contextual_query import contextual_query
-from apps.search.proactive.word_usage import usage_of, word_usage
+from apps.search.proactive import contextual_query as usage
+from apps.search.proactive.contextual_query import contextual_query, usage_of, word_usage
 
 
 def test_a_word_says_the_less_the_more_messages_have_it_in_whatever_form() -> None:

@@ -2,8 +2,8 @@
 
 from apps.search.embedders.minilm import model, weights_file
 from apps.search.proactive.concern import FOLDER, whole_lesson
+from apps.search.proactive.contextual_query import word_usage
 from apps.search.proactive.word_table import keep_table
-from apps.search.proactive.word_usage import word_usage
 
 if __name__ == "__main__":
     keep_table()

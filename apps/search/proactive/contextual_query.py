@@ -1,21 +1,31 @@
 """The contextual query of a message: its content words, and what it takes from the talk before.
 
-How much a word says everywhere, not in one user's few notes, is told by how many example messages of its language have it
-(`word_usage.py`). In a language without such messages it is read off the bundled vectors: training has made those of common words short
-and those of words that name a subject long (a 2, good 9, car 13, wedding 19, risotto 28).
+How much a word says everywhere, not in one user's few notes, is told by how many of the example messages of its language (those that
+teach concern) have it: "need" stands in many, whatever they are about, "carafe" in none. What was counted is kept beside the packages,
+as in English it takes a second. In a language without such messages it is read off the bundled vectors: training has made those of
+common words short and those of words that name a subject long (a 2, good 9, car 13, wedding 19, risotto 28).
 """
 
+import logging
+import math
 import re
+import zipfile
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from zlib import crc32
 
 import numpy as np
+from numpy.typing import NDArray
 
+from apps.search.embedders.base import Vector
 from apps.search.embedders.engines import static_embedder
-from apps.search.proactive.concern import Lesson
-from apps.search.proactive.word_usage import word_usage
-from apps.search.text.analysis import MAX_TERMS, split_words, stop_words
+from apps.search.kept import keep, kept_file
+from apps.search.proactive.concern import Lesson, example_messages, examples_sum
+from apps.search.text import analysis
+from apps.search.text.analysis import MAX_TERMS, split_words, stems, stop_words
 from apps.search.text.words import (
     ASKING_WORDS,
     CHATTER,
@@ -26,6 +36,8 @@ from apps.search.text.words import (
     TIME_WORDS,
 )
 
+logger = logging.getLogger(__name__)
+
 MAX_CHARS = 2000
 """So much of a message counts: its beginning."""
 MAX_CLAUSES = 6
@@ -33,6 +45,9 @@ LEAST_CLAUSE = 0.3
 """A clause that says less stands for nothing by itself."""
 EMPTY_LENGTH, FULL_LENGTH = 6.0, 18.0
 """The lengths of word vectors that say nothing and that say all they can."""
+COMMON = 167
+"""A word that so many of EACH example messages have says nothing; one that none has says all it can."""
+EACH = 5_000
 UNKNOWN = 0.6
 """Weight of a word where the bundled vectors are missing."""
 TIME_SHARE = 0.2
@@ -50,6 +65,57 @@ STATED = 0.3
 _CLAUSES = re.compile(
     r"(?<=[.!?;:\n])\s+|,\s+|\s+(?:and|but|so|because|und|aber|weil|et|mais|y|pero)\s+", re.IGNORECASE
 )
+
+
+@dataclass(frozen=True, slots=True)
+class WordUsage:
+    """Of so many example messages in a language, how many have a word of each stem; stems stand by their checksums, ascending."""
+
+    language: str
+    forms: NDArray[np.uint32]
+    times: NDArray[np.uint32]
+    messages: int
+
+    def tells(self, words: Sequence[str]) -> Vector:
+        """How much each word says, 0..1, (len(words),)."""
+        found = np.array(
+            [crc32(form.encode()) for form in stems(list(words), self.language)], dtype=np.uint32
+        )
+        places = np.minimum(np.searchsorted(self.forms, found), len(self.forms) - 1)
+        times = np.where(self.forms[places] == found, self.times[places], 0)
+        shares = 1 - np.log1p(times * (EACH / self.messages)) / math.log1p(COMMON)
+        return np.maximum(shares, 0).astype(np.float32)
+
+
+@cache
+def word_usage(language: str) -> WordUsage | None:
+    """That of a language, read where it is kept; None where there are no messages in it."""
+    sums = crc32(Path(analysis.__file__).read_bytes(), examples_sum())
+    kept = kept_file(f"words-{language}-{crc32(Path(__file__).read_bytes(), sums):08x}.npz")
+    try:
+        with np.load(kept) as parts:
+            return WordUsage(language, parts["forms"], parts["times"], int(parts["messages"]))
+    except FileNotFoundError:
+        pass
+    except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile):
+        logger.exception("%s cannot be read: how words are used is counted anew", kept.name)
+    usage = usage_of(example_messages(language)[0], language)
+    if usage is not None:
+        parts = {"forms": usage.forms, "times": usage.times, "messages": np.array(usage.messages)}
+        try:
+            keep(kept, lambda file: np.savez(file, allow_pickle=False, **parts))
+        except OSError:
+            logger.info("%s cannot be kept: each process counts anew", kept.name)
+    return usage
+
+
+def usage_of(texts: Sequence[str], language: str) -> WordUsage | None:
+    """The usage of words in some messages; None without any."""
+    having = Counter(form for text in texts for form in set(stems(split_words(text), language)))
+    sums = np.array([crc32(form.encode()) for form in having], dtype=np.uint32)
+    order = np.argsort(sums, kind="stable")
+    times = np.fromiter(having.values(), dtype=np.uint32, count=len(having))
+    return WordUsage(language, sums[order], times[order], len(texts)) if having else None
 
 
 @dataclass(frozen=True, slots=True)

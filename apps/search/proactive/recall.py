@@ -37,7 +37,7 @@ from apps.search.index.occasions import Nearest, Nearness, nearest
 from apps.search.index.rows import UserRows
 from apps.search.proactive.adapter import Adapter
 from apps.search.proactive.concern import encoder_concern, whole_lesson
-from apps.search.proactive.contextual_query import ContextualQuery, contextual_query
+from apps.search.proactive.contextual_query import ContextualQuery, contextual_query, word_usage
 from apps.search.proactive.encoder_lesson import side_lesson
 from apps.search.proactive.odds import (
     ADAPTED,
@@ -56,7 +56,6 @@ from apps.search.proactive.odds import (
     scores_of,
 )
 from apps.search.proactive.word_table import WordTable, word_table
-from apps.search.proactive.word_usage import word_usage
 from apps.search.ranking.relevance import Found, Scale, hits_for
 from apps.search.spaces import Use, can_ask, side_vectors
 from apps.search.text.analysis import split_words, stems
