@@ -164,7 +164,7 @@ class Talk:
     def _again(
         self, path: str, body: dict[str, Any], problem: Problem, patience: Patience
     ) -> tuple[str, dict[str, Any]]:
-        """What to ask for after a connection broke: the message once more, which has a client_id so that it is not said twice."""
+        """The request that goes on after a connection broke: the message once more, which has a client_id so that it is not said twice."""
         try:
             if path != "chat/" and not (self._said and isinstance(problem, ConnectionLost)):
                 raise problem

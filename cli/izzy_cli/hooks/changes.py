@@ -208,7 +208,7 @@ class Files:
         self._new[file] = new if new or self._new[file] is not None else None
 
     def new(self, file: Path) -> str | None:
-        """What an edited file is to be."""
+        """The text that an edited file is to have, None where there is to be none."""
         return self._new[file]
 
     def changes(self) -> list[Change]:
