@@ -16,6 +16,7 @@ from apps.search.embedders.engines import embedder_for, static_embedder
 from apps.search.embedders.static import StaticEmbedder
 from apps.search.filling import PROBE, side_waiting
 from apps.search.proactive.concern import whole_lesson
+from apps.search.proactive.contextual_query import word_usage
 from apps.search.proactive.word_table import word_table
 from apps.search.spaces import encoder_name, is_resting, side_space
 from apps.search.text.analysis import document_terms
@@ -77,9 +78,11 @@ def known_weights(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> lis
 
 
 def warm_up() -> None:
-    """Load the analyser, the lesson of concern and the bundled vectors, and have the encoder load its model, or else the bundled words."""
+    """Load the analyser, the lesson of concern, how English uses its words and the bundled vectors, and have the encoder load its model,
+    or else the bundled words."""
     document_terms("The quick brown fox", "en")
     whole_lesson()
+    word_usage("en")
     embedder = static_embedder()
     if embedder is not None:
         embedder.embed_query("The quick brown fox")
