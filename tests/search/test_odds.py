@@ -8,6 +8,7 @@ from apps.search.proactive.odds import (
     ABOUT,
     ADAPTED,
     AGAINST,
+    COUNTED,
     ENCODED_OCCASION,
     ENCODER,
     EVIDENCE,
@@ -37,7 +38,7 @@ def score(weights: Weights, **evidence: float) -> float:
     return float(scores_of(seen)[0])
 
 
-@pytest.mark.parametrize("weights", [STATIC, SIMILAR, ENCODER])
+@pytest.mark.parametrize("weights", [STATIC, COUNTED, SIMILAR, ENCODER])
 def test_a_note_for_which_nothing_speaks_stays_away_however_personal_the_message(
     weights: Weights,
 ) -> None:
@@ -61,9 +62,9 @@ def test_the_documented_weights_are_those_in_use() -> None:
     rows = {}
     for line in (settings.BASE_DIR / "docs/search.md").read_text(encoding="utf-8").splitlines():
         cells = [cell.strip() for cell in line.split("|")[1:-1]]
-        if len(cells) == 5:
-            rows[cells[0]] = cells[1:4]
-    every = (STATIC, SIMILAR, ENCODER)
+        if len(cells) == 6:
+            rows[cells[0]] = cells[1:5]
+    every = (STATIC, COUNTED, SIMILAR, ENCODER)
     for kind, name in enumerate(EVIDENCE):
         weighs = [by.evidence[kind] for by in every]
         assert [_number(cell) for cell in rows[name.replace("_", " ")]] == weighs
