@@ -33,6 +33,9 @@ def test_an_event_is_known_by_its_class_alone() -> None:
     try:
         assert EVENT_TYPES["toy"] is Toy
         assert Toy("bear").fields() == {"name": "bear"}
+        with pytest.raises(TypeError, match="toy already: Toy"):
+            type("Another", (Event,), {"type": "toy"})
+        assert EVENT_TYPES["toy"] is Toy
     finally:
         del EVENT_TYPES["toy"]
 

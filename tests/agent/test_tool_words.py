@@ -86,6 +86,8 @@ def test_a_tool_that_is_gone_has_its_name() -> None:
         ("conversation_read", {"conversation_id": "x"}, ("Read a conversation", "")),
         ("memory", {"command": "edit", "path": "/memories/a.md"}, ("Update", "a.md")),
         ("make_tea", {"text": "green"}, ("Make tea", "green")),
+        ("make_tea", {"text": 6}, ("Make tea", "6")),
+        ("make_tea", {"text": True}, ("Make tea", "")),
     ],
 )
 def test_the_log_of_a_conversation_takes_it_from_the_tool(

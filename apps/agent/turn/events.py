@@ -31,6 +31,8 @@ class Event:
         dataclass(frozen=True)(cls)
         cls._names = tuple((item.name, bool(item.metadata.get("where_set"))) for item in fields(cls))
         if name := cls.__dict__.get("type"):
+            if name in EVENT_TYPES:
+                raise TypeError(f"there is an event {name} already: {EVENT_TYPES[name].__name__}")
             EVENT_TYPES[name] = cls
 
     def fields(self) -> dict[str, Any]:

@@ -68,7 +68,8 @@ def target(call: ToolCall) -> str:
     tool = find_tool(call.name)
     fields = tool.shows if tool and tool.shows else TARGETS
     values = [call.input.get(name) for name in fields]
-    given = next((value for value in values if value and isinstance(value, str | list)), "")
+    shown = (value for value in values if value and isinstance(value, str | list | int | float))
+    given = next((value for value in shown if value is not True), "")
     return one_line(", ".join(map(str, given)) if isinstance(given, list) else str(given))
 
 
