@@ -59,6 +59,7 @@ from .models import (
 )
 from .notes.changes import plans_call_off
 from .notes.revisions import BY_USER
+from .occasions.table import tokens_of
 
 logger = logging.getLogger(__name__)
 
@@ -244,6 +245,7 @@ def _finish(
 ) -> PurgeReceipt:
     """Clean what was found, erase the rows, look again, and say in the receipt what was found, removed and left."""
     before, left = counted(trace), hits
+    tokens_of.cache_clear()  # words of the notes
     for _ in range(ROUNDS):
         clear(trace, left)
         with transaction.atomic():  # the rows go, and with them their past and links

@@ -23,7 +23,7 @@ MAX_WORDS = 150
 ENOUGH, HINT = 2, 1
 """A kind needs so much, which one cue is worth; and what a hint is worth."""
 WORDS = 20_000
-"""Words of which it is kept what the tables know of them: about 4 MB."""
+"""Words of which it is kept what the tables know of them, about 4 MB; a purge drops them."""
 SLOT = re.compile(r"\{(\w+)\}")
 SHORTEST = 2
 """Signs before or after the star of a cue that stands for part of a word."""
@@ -60,8 +60,9 @@ class KnownWords:
         for tag in tags:
             self.words += ["", *split_words(tag)]  # no row of words goes from one into the next
         self.places: dict[str, dict[int, int]] = {f"kind:{kind}": {len(self.words): 1}}
-        for place, word in enumerate(self.words):
-            for token in _tokens_of(word, language):
+        stemmed = stems(self.words, language)
+        for place, (bare, stem) in enumerate(zip(stems(self.words, ""), stemmed, strict=True)):
+            for token in tokens_of(bare, stem, language):
                 self.places.setdefault(token, {})[place] = 1
         for token in [*self.places]:
             for name, run in table.members.get(token, ()):
@@ -91,9 +92,9 @@ class KnownWords:
 
 
 @lru_cache(maxsize=WORDS)
-def _tokens_of(word: str, language: str) -> tuple[str, ...]:
+def tokens_of(bare: str, stem: str, language: str) -> tuple[str, ...]:
     """The tokens of a language's table that may stand for a word: its stem, it as it is, a digit it begins with, its parts."""
-    table, [bare], [stem] = table_of(language), stems([word], ""), stems([word], language)
+    table = table_of(language)
     if table is None or not bare:
         return ()
     cuts = range(SHORTEST, len(bare) + 1)
