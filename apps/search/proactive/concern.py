@@ -9,9 +9,7 @@ such a file all messages are alike.
 """
 
 import json
-import logging
 import math
-import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Sequence
@@ -19,18 +17,17 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from apps.search.embedders.base import Matrix, Vector
 from apps.search.embedders.engines import encoder_knows
-from apps.search.kept import keep, kept_file
+from apps.search.kept import arrays_kept, kept_file
 from apps.search.proactive.adapter import EXAMPLES, example_notes
 from apps.search.text import analysis
 from apps.search.text.analysis import split_words
-
-logger = logging.getLogger(__name__)
 
 FOLDER = Path(__file__).parent / "messages"
 PERSONAL, IDLE = "personal", "idle"
@@ -87,21 +84,12 @@ class Lesson:
 @cache
 def whole_lesson() -> Lesson:
     """The lesson of all example messages, read where it is kept."""
-    kept = _kept_file()
-    try:
-        with np.load(kept) as parts:
-            return Lesson(parts["grams"], parts["weights"], float(parts["offset"]))
-    except FileNotFoundError:
-        pass
-    except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile):
-        logger.exception("%s cannot be read: what concerns the user is learnt anew", kept.name)
-    lesson = lesson_of(*example_messages())
-    parts = {"grams": lesson.grams, "weights": lesson.weights, "offset": np.array(lesson.offset)}
-    try:
-        keep(kept, lambda file: np.savez(file, allow_pickle=False, **parts))
-    except OSError:
-        logger.info("%s cannot be kept: each process learns it anew", kept.name)
-    return lesson
+    parts = arrays_kept(_kept_file(), lambda: _parts_of(lesson_of(*example_messages())))
+    return Lesson(parts["grams"], parts["weights"], float(parts["offset"]))
+
+
+def _parts_of(lesson: Lesson) -> dict[str, NDArray[Any]]:
+    return {"grams": lesson.grams, "weights": lesson.weights, "offset": np.array(lesson.offset)}
 
 
 def _kept_file() -> Path:

@@ -1,15 +1,13 @@
 """The contextual query of a message: its content words, and what it takes from the talk before.
 
-How much a word says everywhere, not in one user's few notes, is told by how many of the example messages of its language (those that
+How much a word says everywhere, not in one user's few notes, is seen by how many of the example messages of its language (those that
 teach concern) have it: "need" stands in many, whatever they are about, "carafe" in none. What was counted is kept beside the packages,
 as in English it takes a second. In a language without such messages it is read off the bundled vectors: training has made those of
 common words short and those of words that name a subject long (a 2, good 9, car 13, wedding 19, risotto 28).
 """
 
-import logging
 import math
 import re
-import zipfile
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,8 +20,8 @@ from numpy.typing import NDArray
 
 from apps.search.embedders.base import Vector
 from apps.search.embedders.engines import static_embedder
-from apps.search.kept import keep, kept_file
-from apps.search.proactive.concern import Lesson, example_messages, examples_sum
+from apps.search.kept import arrays_kept, kept_file
+from apps.search.proactive.concern import FOLDER, Lesson, example_messages, examples_sum
 from apps.search.text import analysis
 from apps.search.text.analysis import MAX_TERMS, split_words, stems, stop_words
 from apps.search.text.words import (
@@ -35,8 +33,6 @@ from apps.search.text.words import (
     SOMETHING_WORDS,
     TIME_WORDS,
 )
-
-logger = logging.getLogger(__name__)
 
 MAX_CHARS = 2000
 """So much of a message counts: its beginning."""
@@ -90,32 +86,21 @@ class WordUsage:
 @cache
 def word_usage(language: str) -> WordUsage | None:
     """That of a language, read where it is kept; None where there are no messages in it."""
+    if not (FOLDER / f"{language}.json").exists():
+        return None
     sums = crc32(Path(analysis.__file__).read_bytes(), examples_sum())
-    kept = kept_file(f"words-{language}-{crc32(Path(__file__).read_bytes(), sums):08x}.npz")
-    try:
-        with np.load(kept) as parts:
-            return WordUsage(language, parts["forms"], parts["times"], int(parts["messages"]))
-    except FileNotFoundError:
-        pass
-    except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile):
-        logger.exception("%s cannot be read: how words are used is counted anew", kept.name)
-    usage = usage_of(example_messages(language)[0], language)
-    if usage is not None:
-        parts = {"forms": usage.forms, "times": usage.times, "messages": np.array(usage.messages)}
-        try:
-            keep(kept, lambda file: np.savez(file, allow_pickle=False, **parts))
-        except OSError:
-            logger.info("%s cannot be kept: each process counts anew", kept.name)
-    return usage
+    path = kept_file(f"usage-{language}-{crc32(Path(__file__).read_bytes(), sums):08x}.npz")
+    parts = arrays_kept(path, lambda: usage_of(example_messages(language)[0], language))
+    return WordUsage(language, parts["forms"], parts["times"], int(parts["messages"]))
 
 
-def usage_of(texts: Sequence[str], language: str) -> WordUsage | None:
-    """The usage of words in some messages; None without any."""
+def usage_of(texts: Sequence[str], language: str) -> dict[str, NDArray[np.uint32]]:
+    """The parts of `WordUsage` for some messages."""
     having = Counter(form for text in texts for form in set(stems(split_words(text), language)))
     sums = np.array([crc32(form.encode()) for form in having], dtype=np.uint32)
     order = np.argsort(sums, kind="stable")
     times = np.fromiter(having.values(), dtype=np.uint32, count=len(having))
-    return WordUsage(language, sums[order], times[order], len(texts)) if having else None
+    return {"forms": sums[order], "times": times[order], "messages": np.array(len(texts), np.uint32)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,24 +176,19 @@ def _message(text: str, languages: Collection[str]) -> _Message:
     silent = CHATTER.union(*map(stop_words, languages))
     content = [word for word in dict.fromkeys(words) if word not in silent and not word.isdigit()]
     usages = [usage for language in languages if (usage := word_usage(language)) is not None]
-    told = (
-        np.min([usage.tells(content) for usage in usages], axis=0).tolist()
-        if usages
-        else _told_by_vectors(content)
-    )
-    weights = dict(zip(content, told, strict=True))
+    shares = [usage.tells(content) for usage in usages] or [_by_vectors(content)]
+    weights = dict(zip(content, np.min(shares, axis=0).tolist(), strict=True))
     for word in TIME_WORDS & weights.keys():
         weights[word] *= TIME_SHARE
     return _Message(text, words, weights)
 
 
-def _told_by_vectors(words: Sequence[str]) -> Sequence[float]:
-    """How much words say by the lengths of their vectors, 0..1."""
+def _by_vectors(words: Sequence[str]) -> Vector:
+    """How much words say by the lengths of their vectors, 0..1, (len(words),)."""
     if (embedder := static_embedder()) is None:
-        return [UNKNOWN] * len(words)
+        return np.full(len(words), UNKNOWN, dtype=np.float32)
     shares = (embedder.word_lengths(words) - EMPTY_LENGTH) / (FULL_LENGTH - EMPTY_LENGTH)
-    told: list[float] = np.clip(shares, 0, 1).tolist()
-    return told
+    return np.asarray(np.clip(shares, 0, 1), dtype=np.float32)
 
 
 def _leaning(newest: _Message) -> float:
