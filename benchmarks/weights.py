@@ -12,7 +12,9 @@ whom nothing is among the example messages, by which it is told how much a word 
 bundled vectors, and English alone is asked. The weights in use stand in `apps/search/proactive/odds.py`: those of the rows
 "nobody left out", rounded, with the lowest threshold at which, by those fitted without the person, at most 5 % of idle messages
 and of those that concern nobody are disturbed and 0.3 wrong notes come up a message (beside an encoder, which leaves room for it,
-0.27): by rule's occasions for English, and the three languages and both kinds of occasions together.
+0.27): by rule's occasions for English, and the three languages and both kinds of occasions together. Those beside an encoder were fitted
+before it was known how often English uses its words; how much a mention weighs, and the threshold, were picked anew over the sets
+from the seventh and ninth to the twelfth (docs/search.md).
 """
 
 import zlib
