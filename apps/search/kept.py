@@ -6,6 +6,7 @@ import sys
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from threading import get_ident
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -21,10 +22,12 @@ def kept_file(name: str) -> Path:
 
 def keep(path: Path, write: Callable[[BinaryIO], object]) -> None:
     """Write the file whole or not at all. Raises OSError where the packages are somebody else's, or there is no room."""
-    written = path.with_name(f"{path.name}.{os.getpid()}")
+    written = path.with_name(f"{path.name}.{os.getpid()}.{get_ident()}")
     try:
         with written.open("wb") as file:
             write(file)
+            file.flush()
+            os.fsync(file.fileno())  # else the power may fail between an empty file and its name
         written.replace(path)
     finally:
         written.unlink(missing_ok=True)
@@ -47,3 +50,26 @@ def arrays_kept(
     except OSError:
         logger.info("%s cannot be kept: each process makes it anew", path.name)
     return made
+
+
+def array_kept(path: Path, make: Callable[[], NDArray[Any]]) -> NDArray[Any]:
+    """The one array in the file, mapped so that processes share it; made and kept where there is none or it cannot be read.
+    Where it cannot be kept, each process has its own."""
+    try:
+        return _mapped(path)
+    except FileNotFoundError:
+        pass
+    except (OSError, ValueError, EOFError):
+        logger.exception("%s cannot be read: it is made anew", path.name)
+    made = make()
+    try:
+        keep(path, lambda file: np.save(file, made))
+    except OSError:
+        logger.info("%s cannot be kept: each process holds it by itself", path.name)
+        return made
+    return _mapped(path)
+
+
+def _mapped(path: Path) -> NDArray[Any]:
+    mapped: NDArray[Any] = np.load(path, mmap_mode="r")
+    return mapped

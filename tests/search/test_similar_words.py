@@ -105,6 +105,23 @@ def test_vectors_that_were_kept_are_those_of_the_package(
         words.read_table(path)
 
 
+@pytest.mark.parametrize("damaged", [b"", bytes(4096)])
+def test_kept_vectors_that_are_damaged_are_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: WordTable, damaged: bytes
+) -> None:
+    path = weights_file()
+    assert path is not None
+    monkeypatch.setattr("sys.prefix", str(tmp_path))
+    words.keep_table()
+    (kept,) = tmp_path.iterdir()
+    size = kept.stat().st_size
+    kept.write_bytes(damaged)
+    texts, content = ["an appointment with my doctor", "shellfish"], {"physician": 1.0, "oyster": 0.5}
+    made = words.read_table(path).shares(content, texts)
+    assert made == pytest.approx(table.shares(content, texts), abs=0.02)
+    assert kept.stat().st_size == size
+
+
 def test_a_note_in_other_words_comes_up_and_says_by_what(alice: User) -> None:
     save(alice, "My physician is Dr Lowe.", "The router stands in the hall.", "We painted the fence.")
     assert up(alice, "Who is my doctor again?") == ["My physician is Dr Lowe."]

@@ -1,6 +1,7 @@
 """Explains to the person who runs Izzy what is wrong with the database: errors, and tables of another version."""
 
 import logging
+import sqlite3
 from typing import NamedTuple
 
 from django.apps import apps
@@ -152,7 +153,8 @@ def explain(error: BaseException) -> Trouble | None:
     said, state = str(error).lower(), sqlstate(error)
     if isinstance(error, OSError):
         return next((trouble for part, trouble in FILES.items() if part in said), None)
-    if connections[DEFAULT_DB_ALIAS].vendor == "postgresql":
+    of_a_backup = isinstance(error, sqlite3.Error)  # its file is SQLite's, whatever the database is
+    if connections[DEFAULT_DB_ALIAS].vendor == "postgresql" and not of_a_backup:
         if not state and "connection" in said and "failed" in said:
             state = next((state for part, state in SAID.items() if part in said), "")
         if not state and any(part in said for part in UNREACHED):

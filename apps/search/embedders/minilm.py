@@ -6,7 +6,6 @@ was taught, messages to look for notes with by that of messages (`minilm_taught`
 """
 
 import json
-import logging
 import math
 import threading
 import zipfile
@@ -21,7 +20,7 @@ from numpy.typing import NDArray
 
 from apps.search.embedders.base import EmbedderDown, EmbedderMissing, Matrix, unit_rows
 from apps.search.embedders.minilm_taught import Tower, taught
-from apps.search.kept import keep, kept_file
+from apps.search.kept import array_kept, kept_file
 
 PACKAGE = "all_minilm_l6_v2"
 WEIGHTS = "model.safetensors"
@@ -36,7 +35,6 @@ EPSILON = 1e-12
 
 Floats = NDArray[np.float32]
 Weights = Mapping[str, NDArray[Any]]
-logger = logging.getLogger(__name__)
 _lock = threading.Lock()
 
 
@@ -147,14 +145,7 @@ def _loaded() -> MiniLM:
 def _kept(packed: zipfile.ZipFile) -> Weights:
     """The weights as they are computed with, mapped from a file beside the packages; made there by the first who needs them."""
     path = kept_file(f"minilm-{packed.getinfo(WEIGHTS).CRC:08x}.npy")
-    if not path.exists():
-        made = _turned(_tensors(packed.read(WEIGHTS)))
-        try:
-            keep(path, lambda file: np.save(file, made))
-        except OSError:
-            logger.info("%s cannot be kept: each process holds it by itself", path.name)
-            return _fields(made)
-    return _fields(np.load(path, mmap_mode="r"))
+    return _fields(array_kept(path, lambda: _turned(_tensors(packed.read(WEIGHTS)))))
 
 
 def _fields(record: NDArray[np.void]) -> Weights:

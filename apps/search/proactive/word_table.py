@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from apps.search.embedders.base import Matrix, unit_rows
 from apps.search.embedders.minilm import WEIGHTS, WORDS, weights_file
-from apps.search.kept import keep, kept_file
+from apps.search.kept import array_kept, keep, kept_file
 from apps.search.text.analysis import split_words, stop_words
 
 logger = logging.getLogger(__name__)
@@ -95,8 +95,7 @@ def read_table(path: Path) -> WordTable:
 
     with zipfile.ZipFile(path) as packed:
         tokenizer = Tokenizer.from_buffer(packed.read("tokenizer.json"))
-        kept = _kept_file(packed)
-        vectors = np.load(kept, mmap_mode="r") if kept.exists() else _shortened(packed, tokenizer)
+        vectors = array_kept(_kept_file(packed), lambda: _shortened(packed, tokenizer))
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return WordTable(tokenizer, vectors)
