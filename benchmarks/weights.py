@@ -1,20 +1,17 @@
-"""Fits the weights of proactive recall to labelled people, one left out at a time, and says how good they are.
+"""Fits the weights of proactive recall to labelled people, one set of them left out at a time, and says how good they are.
 
 What is said to the people's assistants and what is wanted then stands in `people/`; beside it stand the messages of
-`apps/search/proactive/messages/` that concern nobody, each said to one of the people. The conditional likelihood of what is
-wanted is made as large as can be, where "nothing" is one of the choices. How far a message concerns the user is told by lessons
-that knew nothing of what this person said. (`minilm` itself has learnt from those that concern nobody, so that their share looks
+`apps/search/proactive/messages/` that concern nobody, each said to one of the people. First the conditional likelihood of what is
+wanted is made as large as can be, where "nothing" is one of the choices; then, by what that says of them, the likelihood of each note being
+wanted or not (logistic regression). Direct messages count more there: who names a thing is let down most where it is not known. How far a message concerns the
+user is told by lessons that knew nothing of what this person said. (`minilm` itself has learnt from those that concern nobody, so that their share looks
 better beside it than it is; from what the people said it has learnt nothing.) Notes have the occasions made by rule and those of a
 model, in turn.
 
-English has weights of its own, fitted to the sets for tuning; German, Spanish and French have others in common, fitted to people of
+English has weights of its own; German, Spanish and French have others in common, fitted to people of
 whom nothing is among the example messages, by which it is told how much a word says. With `--encoder` there is an encoder beside the
-bundled vectors, and English alone is asked. The weights in use stand in `apps/search/proactive/odds.py`: those of the rows
-"nobody left out", rounded, with the lowest threshold at which, by those fitted without the person, at most 5 % of idle messages
-and of those that concern nobody are disturbed and 0.3 wrong notes come up a message (beside an encoder, which leaves room for it,
-0.27): by rule's occasions for English, and the three languages and both kinds of occasions together. Those beside an encoder were fitted
-before it was known how often English uses its words; how much a mention weighs, and the threshold, were picked anew over the sets
-from the seventh and ninth to the twelfth (docs/search.md).
+bundled vectors, and English alone is asked. The weights in use stand in `apps/search/proactive/odds.py`: how each came from what this says
+is told in docs/search.md.
 """
 
 import zlib
@@ -43,12 +40,14 @@ from apps.search.proactive.concern import (
 from apps.search.proactive.contextual_query import ContextualQuery, contextual_query
 from apps.search.proactive.odds import (
     AGAINST,
+    BESIDE,
     COUNTED,
     ENCODER,
     EVIDENCE,
     SIMILAR,
     Observed,
     Weights,
+    odds_of,
     scores_of,
 )
 from apps.search.proactive.recall import observe
@@ -61,15 +60,21 @@ from benchmarks.report import Report
 FOLDS = 5
 RIDGE = 0.5
 STEPS, PACE = 900, 0.05
+NEWTON = 12
+"""Steps of the logistic regression."""
 IDLE_MASS = 2.0
 """An idle message of a person counts like so many others: there are fewer of them."""
 NOBODY_MASS = 0.47
 """The messages that concern nobody count together like so much of the people's."""
+OTHERS = ("de", "es", "fr")
+MASS = {"en": {"direct": 5.0, "idle": 4.0, "nobody": 2.0}} | {
+    code: {"direct": 2.0, "idle": 4.0, "nobody": 1.0} for code in OTHERS
+}
+"""In the second step a note that a direct message wants counts like so many others, and so does each beside one that wants none."""
 NOBODYS = 1000
 """About so many of them are asked, in each language."""
 THRESHOLDS = tuple(round(-2 + 0.1 * step, 1) for step in range(26))
 AUDIBLE = (0.0, -0.25, -0.5, -0.75, -1.0, -1.5, -2.0)
-OTHERS = ("de", "es", "fr")
 
 Concern = Callable[[ContextualQuery], tuple[float, float]]
 """How far a message concerns its user: by its words, and by an encoder's vector (0 without one)."""
@@ -106,26 +111,27 @@ def _add_group(report: Report, languages: Sequence[str], in_use: Weights) -> Non
     choices = {given: _choices(given, languages) for given in (False, True)}
     everything = [*choices[False], *choices[True]]
     table = report.section(f"Weights: {named}", ["without", *EVIDENCE, *AGAINST])
-    fitted = {}
-    for name in dict.fromkeys(choice.person.key for choice in everything):
-        fitted[name] = _fitted([one for one in everything if one.person.key != name], in_use)
-        table.add(name, *fitted[name].evidence, *fitted[name].against)
-    whole = _fitted(everything, in_use)
-    table.add("nobody left out", *whole.evidence, *whole.against)
-    table.add("in use", *in_use.evidence, *in_use.against)
+    second = report.section(f"Second step: {named}", ["without", *EVIDENCE, *AGAINST, *BESIDE])
+    fitted = {"nobody left out": _fitted(everything, in_use), "in use": in_use}
+    for name in dict.fromkeys(choice.person.key.split()[0] for choice in everything):
+        rest = [one for one in everything if one.person.key.split()[0] != name]
+        fitted[name] = _fitted(rest, in_use)
+    for name, weights in fitted.items():
+        table.add(name, *weights.evidence, *weights.against)
+        second.add(name, *weights.wanted)
     for language in languages:
         for given, every in choices.items():
             those = [one for one in every if one.person.language == language]
             title = f"{language}, " + ("a model's occasions" if given else "occasions by rule")
-            weights = [fitted[one.person.key] for one in those]
-            _add_figures(report, f"{title}, fitted without the person", those, weights)
+            without = [fitted[one.person.key.split()[0]] for one in those]
+            _add_figures(report, f"{title}, fitted without the set", those, without)
             _add_figures(report, f"{title}, in use", those, [in_use for _ in those])
 
 
 def _choices(given: bool, languages: Sequence[str]) -> list[Choice]:
     """The choices of all people, by the occasions `given` by a model or those made by rule."""
     found: list[Choice | None] = []
-    sets = TUNED if "en" in languages else UNTAUGHT
+    sets = (*TUNED, *UNTAUGHT) if "en" in languages else UNTAUGHT
     everybody = [replace(one, key=f"{name} {one.key}") for name in sets for one in people(name)]
     told = {said.talk[-1].casefold() for person in everybody for said in person.messages}
     with scratch_database():
@@ -215,7 +221,7 @@ def _choice(person: Person, holder: Holder, said: Said, concern: Concern) -> Cho
 
 
 def _fitted(choices: Sequence[Choice], like: Weights) -> Weights:
-    """The most likely weights, held back from extremes; those that are 0 in `like` stay so."""
+    """The most likely weights of both steps, held back from extremes; those that are 0 in `like` stay so."""
     size = max(len(one.wanted) for one in choices)
     evidence = np.zeros((len(choices), size, len(EVIDENCE)))
     known, wanted = np.zeros((2, len(choices), size), dtype=bool)
@@ -248,9 +254,40 @@ def _fitted(choices: Sequence[Choice], like: Weights) -> Weights:
         speed, spread = 0.9 * speed + 0.1 * slope, 0.99 * spread + 0.01 * slope**2
         found -= PACE * min(1, 3 * (1 - step / STEPS)) * speed / (np.sqrt(spread) + 1e-7)
     rounded = [round(float(value), 2) for value in found]
-    return replace(
+    which = replace(
         like, evidence=tuple(rounded[: len(EVIDENCE)]), against=tuple(rounded[len(EVIDENCE) :])
     )
+    return replace(which, wanted=_wanted(choices, which))
+
+
+def _wanted(choices: Sequence[Choice], which: Weights) -> tuple[float, ...]:
+    """The weights of the second step, of columns brought to one spread, given those of the first; 0 stays so."""
+    rows, told, masses = [], [], []
+    for one in choices:
+        known = ~one.fitting
+        rows.append(odds_of(replace(one.seen, weights=which))[known])
+        told.append(one.wanted[known])
+        weight = MASS[one.person.language].get(one.said.kind, 1.0)
+        masses.append(np.where(told[-1] == bool(one.said.wanted), weight, 1.0))
+    odds, wanted, mass = np.vstack(rows), np.concatenate(told), np.concatenate(masses)
+    free = np.array(which.wanted) != 0
+    always = len(EVIDENCE)
+    middle, wide = odds.mean(axis=0), odds.std(axis=0)
+    middle[always], wide[~free | (wide == 0)] = (
+        0,
+        np.inf,
+    )  # what is the same everywhere, or weighs nothing
+    columns = (odds - middle) / wide
+    columns[:, always] = odds[:, always]
+    found = np.zeros(len(free))
+    for _ in range(NEWTON):
+        chance = 1 / (1 + np.exp(-columns @ found))
+        slope = columns.T @ (mass * (chance - wanted)) + found
+        bend = (columns * (mass * chance * (1 - chance))[:, None]).T @ columns + np.eye(len(free))
+        found -= np.linalg.solve(bend, slope)
+    weights = found / wide
+    weights[always] = found[always] + weights @ middle  # `odds` has -1 there
+    return tuple(round(float(value), 2) for value in weights)
 
 
 def _add_figures(

@@ -1,9 +1,12 @@
 """The evidence for the documents that might come up and for nothing at all, and the score that their odds make.
 
+Two steps, since a message may want several documents: how likely each is to be the one that matters, or nothing; then, by the same
+evidence and by how far the likeliest is ahead, how likely a person is to want it.
+
 The weights are fitted by `manage.py benchmark weights` to the labelled people of `benchmarks/people/` and to the messages of
-`messages/`: the conditional likelihood of what is wanted, where "nothing" is one of the choices. They are fitted apart with an
-encoder (ENCODER), with a table of words alone (SIMILAR), with neither where it was counted how often the language uses its words
-(COUNTED), and where not even that is known (STATIC).
+`messages/`: those of the first step by the conditional likelihood of what is wanted, where "nothing" is one of the choices, those of
+the second by logistic regression. They are fitted apart with an encoder (ENCODER), with a table of words alone (SIMILAR), with
+neither where it was counted how often the language uses its words (COUNTED), and where not even that is known (STATIC).
 """
 
 import math
@@ -23,22 +26,51 @@ AGAINST = ("nothing", "lean", "concern", "encoder_concern")
 """Names of what speaks for nothing at all: always, of a message that leans on its talk, of one that concerns the user."""
 
 
+BESIDE = ("rivals", "surplus", "behind")
+"""Names of what speaks against a document by the first step: how far others are likelier than it and than nothing (log), how far it
+is itself beyond nothing (log: the more it is, the less one more tells), and how many are ahead of it (log)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Log-odds for each standard deviation, for all of a message's words, for each word mentioned; `threshold` is that of a note to bring up.
+    """Log-odds for each standard deviation, for all of a message's words, for each word mentioned.
 
-    `audible` is how far a note, or an occasion, has to stand out in the encoder's space to speak at all."""
+    `evidence` and `against` are those of the first step, `wanted` those of the second: EVIDENCE, AGAINST and BESIDE; `threshold` is
+    that of a note to bring up. `audible` is how far a note, or an occasion, has to stand out in the encoder's space to speak at all.
+    """
 
     evidence: tuple[float, ...]
     against: tuple[float, ...]
+    wanted: tuple[float, ...]
     threshold: float
     audible: float = 0.0
 
 
-COUNTED = Weights((0.38, 0.0, 5.43, 0.18, 3.62, 0.0, 0.0), (3.48, 0.69, -4.84, 0.0), -0.7)
-STATIC = Weights((0.47, 0.0, 2.94, 0.28, 1.44, 0.0, 0.0), (3.77, -2.85, -4.71, 0.0), -0.8)
-SIMILAR = Weights((0.87, 7.9, 0.0, 0.57, 5.19, 0.0, 0.0), (3.68, -4.04, -6.26, 0.0), -0.3)
-ENCODER = Weights((0.3, 0.0, 1.6, 0.0, 1.75, 0.46, 1.83), (1.2, -3.72, -3.07, -4.09), -1.3, -1.0)
+STATIC = Weights(  # fitted to no people who speak such a language: the first step alone
+    (0.47, 0.0, 2.94, 0.28, 1.44, 0.0, 0.0),
+    (3.77, -2.85, -4.71, 0.0),
+    (0.47, 0.0, 2.94, 0.28, 1.44, 0.0, 0.0, 3.77, -2.85, -4.71, 0.0, 1.0, 0.0, 0.0),
+    -0.8,
+)
+COUNTED = Weights(
+    (0.38, 0.0, 5.43, 0.18, 3.62, 0.0, 0.0),
+    (3.48, 0.69, -4.84, 0.0),
+    (0.49, 0.0, 7.77, 0.17, 4.18, 0.0, 0.0, 5.23, 0.49, -4.43, 0.0, 0.3, 0.52, 0.08),
+    -2.35,
+)
+SIMILAR = Weights(
+    (0.87, 7.9, 0.0, 0.57, 5.19, 0.0, 0.0),
+    (3.68, -4.04, -6.26, 0.0),
+    (0.64, 5.47, 2.62, 0.4, 6.55, 0.0, 0.0, 3.55, -2.14, -4.2, 0.0, 0.3, 0.38, 0.49),
+    -1.2,
+)
+ENCODER = Weights(
+    (0.3, 0.0, 1.6, 0.0, 1.75, 0.46, 1.83),
+    (1.2, -3.72, -3.07, -4.09),
+    (0.27, 0.0, 3.05, 0.0, 2.8, 0.36, 1.55, 1.55, -2.23, -2.31, -2.65, 0.32, 0.34, 0.49),
+    -1.55,
+    -1.0,
+)
 RIVALRY = 1.5
 """How much a better one weighs against a document, beside nothing at all."""
 STEEPNESS = 2.0
@@ -63,19 +95,23 @@ class Observed:
 
 
 def scores_of(seen: Observed) -> NDArray[np.float64]:
-    """The score of each document: its odds against nothing at all and against the best, brought to 0..1."""
-    weights = np.asarray(seen.weights.evidence)
-    total = seen.evidence.astype(np.float64) @ weights
-    nothing = float(seen.against.astype(np.float64) @ np.asarray(seen.weights.against))
-    best = float(total.max())
-    # The better one is no rival of itself.
-    ahead = np.exp(np.clip(best - nothing, -30, 30)) - np.exp(np.clip(total - nothing, -30, 30))
-    odds = total - nothing - np.log1p(RIVALRY * ahead)
-    above = STEEPNESS * (odds - seen.weights.threshold)
+    """The score of each document: the odds that it is wanted, brought to 0..1."""
+    above = STEEPNESS * (odds_of(seen) @ np.asarray(seen.weights.wanted) - seen.weights.threshold)
     scores = 1 / (1 + np.exp(math.log(1 / ABOUT - 1) - above))
     # However much the message concerns the user: what no evidence speaks for does not come up.
     speaks = seen.evidence > 0
     for kind in (ENCODED_OCCASION, ADAPTED):
         speaks[:, kind] = seen.evidence[:, kind] > seen.weights.audible
-    speaks &= weights > 0
+    speaks &= np.asarray(seen.weights.evidence) > 0
     return np.where(speaks.any(axis=1), scores, 0.0)
+
+
+def odds_of(seen: Observed) -> NDArray[np.float64]:
+    """What the second step weighs of each document, (documents, EVIDENCE + AGAINST + BESIDE): what speaks against it is negative."""
+    evidence, against = seen.evidence.astype(np.float64), seen.against.astype(np.float64)
+    beyond = evidence @ np.asarray(seen.weights.evidence) - against @ np.asarray(seen.weights.against)
+    likely = np.exp(np.clip(beyond, -30, 30))
+    rivals = np.log1p(RIVALRY * (likely.max() - likely))  # the likeliest is no rival of itself
+    behind = np.log1p((beyond[None, :] > beyond[:, None]).sum(axis=1))
+    every = np.tile(against, (len(evidence), 1))
+    return np.hstack([evidence, -every, -np.stack([rivals, np.log1p(likely), behind], axis=1)])
