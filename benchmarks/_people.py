@@ -8,7 +8,8 @@ tenth and the eleventh, by two others each (the eleventh's people who do not spe
 after the last (the ninth without an encoder once more, with another threshold). Nothing of English is fitted to these four, but that words
 say as much as few messages have them was found by looking at what the eleventh missed; the weights of the other languages are fitted
 to them. The twelfth, in the eleventh's way, was asked after that; then it was seen beside an encoder, over these five, that a name in common tells more than
-its share of a message. The thirteenth, by five writers of two people each, in English alone, was asked after that.
+its share of a message. The thirteenth, by five writers of two people each, in English alone, was asked after that. The fourteenth, in the thirteenth's way,
+was written and asked after the second step of the odds had been fitted to all the others.
 The occasions beside all but the fourth are what a model gave, one note at a time, to a prompt that asks what
 `apps/memory/prompts/occasions.md` asks; it saw no message. Those of the fourth were written note by note, before its messages.
 """
@@ -30,7 +31,7 @@ FOLDER = Path(__file__).parent / "people"
 TUNED = ("tuning", "held_back", "unseen", "fourth", "fifth", "sixth", "eighth")
 UNTAUGHT = ("eleventh", "tenth", "ninth", "seventh")
 """Sets of which nothing is among the example messages."""
-ASKED = ("thirteenth", "twelfth", *UNTAUGHT)
+ASKED = ("fourteenth", "thirteenth", "twelfth", *UNTAUGHT)
 KINDS = ("direct", "paraphrased", "oblique", "follow-up", "idle")
 
 

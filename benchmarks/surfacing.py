@@ -2,7 +2,7 @@
 
 The people, their notes, messages and labels are those of `people/` (see `_people.py`). Seven sets serve for tuning, and what they
 say teaches concern, so that here they show a fit (`weights` leaves each person out); the figures that count are those of the
-thirteenth, and in other languages than English of the twelfth. A talk is replayed message by message: what came up before counts, and is not brought up again.
+fourteenth, and in other languages than English of the twelfth. A talk is replayed message by message: what came up before counts, and is not brought up again.
 
 Asked with what Izzy says by rule of when a note matters, as without any model; with the occasions that a model gave; and, with
 `--encoder`, also with an encoder beside the bundled vectors. The baseline is the plain rule: the score that search gives, times
