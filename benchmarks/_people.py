@@ -1,15 +1,13 @@
 """Invented people, what an assistant knows of them, what they say to it, and what should come to mind then.
 
-The people stand in `people/`, in sets. Seven serve for tuning, where the person that is judged is left out: the first three, written
+The people stand in `people/`, in sets. Of seven, what they say teaches concern as well, unless the person is judged: the first three, written
 apart, without sight of the program or of each other, of which the third was asked once, as `unseen`, before it did; the fourth, whose
 writer knew the program and the other sets; the fifth, the sixth and the eighth, whose writers were told what such a set is and had seen
-nothing else, and which were asked before they served. The seventh, by two more such writers, was asked after four fits, and the ninth, the
-tenth and the eleventh, by two others each (the eleventh's people who do not speak English by one writer for each language), were asked
-after the last (the ninth without an encoder once more, with another threshold). Nothing of English is fitted to these four, but that words
-say as much as few messages have them was found by looking at what the eleventh missed; the weights of the other languages are fitted
-to them. The twelfth, in the eleventh's way, was asked after that; then it was seen beside an encoder, over these five, that a name in common tells more than
-its share of a message. The thirteenth, by five writers of two people each, in English alone, was asked after that. The fourteenth, in the thirteenth's way,
-was written and asked after the second step of the odds had been fitted to all the others.
+nothing else, and which were asked before they served. Nothing of the others is among the messages that teach concern: the seventh by two
+more such writers, the ninth, the tenth and the eleventh by two others each (the eleventh's people who do not speak English by one writer
+for each language), the twelfth in the eleventh's way, the thirteenth by five writers of two people each, in English alone. Each was
+asked before anything was fitted to it, or chosen by it. The fourteenth, in the thirteenth's way, was written after the second step of
+the odds had first been fitted, to all the others; it was asked of that and, as docs/search.md tells, of two fits after it.
 The occasions beside all but the fourth are what a model gave, one note at a time, to a prompt that asks what
 `apps/memory/prompts/occasions.md` asks; it saw no message. Those of the fourth were written note by note, before its messages.
 """
@@ -29,9 +27,8 @@ from benchmarks._scratch import make_user
 
 FOLDER = Path(__file__).parent / "people"
 TUNED = ("tuning", "held_back", "unseen", "fourth", "fifth", "sixth", "eighth")
-UNTAUGHT = ("eleventh", "tenth", "ninth", "seventh")
-"""Sets of which nothing is among the example messages."""
-ASKED = ("fourteenth", "thirteenth", "twelfth", *UNTAUGHT)
+ASKED = ("fourteenth", "thirteenth", "twelfth", "eleventh", "tenth", "ninth", "seventh")
+"""Sets of which nothing is among the example messages; to the first alone nothing is fitted."""
 KINDS = ("direct", "paraphrased", "oblique", "follow-up", "idle")
 
 

@@ -16,10 +16,11 @@ is told in docs/search.md.
 
 import zlib
 from argparse import ArgumentParser
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 from django.conf import settings
@@ -39,6 +40,7 @@ from apps.search.proactive.concern import (
 )
 from apps.search.proactive.contextual_query import ContextualQuery, contextual_query
 from apps.search.proactive.odds import (
+    ADAPTED,
     AGAINST,
     BESIDE,
     COUNTED,
@@ -53,7 +55,7 @@ from apps.search.proactive.odds import (
 from apps.search.proactive.recall import observe
 from apps.search.spaces import encoder_name
 from benchmarks import _encoders
-from benchmarks._people import KINDS, TUNED, UNTAUGHT, Holder, Person, Said, holder_of, people
+from benchmarks._people import ASKED, KINDS, TUNED, Person, Said, holder_of, people
 from benchmarks._scratch import scratch_database
 from benchmarks.report import Report
 
@@ -67,13 +69,17 @@ IDLE_MASS = 2.0
 NOBODY_MASS = 0.47
 """The messages that concern nobody count together like so much of the people's."""
 OTHERS = ("de", "es", "fr")
-MASS = {"en": {"direct": 5.0, "idle": 4.0, "nobody": 2.0}} | {
-    code: {"direct": 2.0, "idle": 4.0, "nobody": 1.0} for code in OTHERS
-}
-"""In the second step a note that a direct message wants counts like so many others, and so does each beside one that wants none."""
+MASS = {"follow-up": 2.0, "idle": 4.0}
+ENCODED_MASS = MASS | {"direct": 5.0, "nobody": 2.0}
+ALONE_MASS = MASS | {"direct": 2.0, "nobody": 1.0}
+"""In the second step a note that such a message wants counts like so many others, and so does each beside one that wants none; beside
+an encoder, and without one, where direct messages take more from the others."""
+OTHERS_MASS = 0.6
+"""Where people share a memory, each note of others beside what somebody said counts so much as not wanted: of fifty that came up, looked
+at one by one, two in five would have suited, had they been theirs."""
 NOBODYS = 1000
 """About so many of them are asked, in each language."""
-THRESHOLDS = tuple(round(-2 + 0.1 * step, 1) for step in range(26))
+THRESHOLDS = tuple(round(-3 + 0.1 * step, 1) for step in range(31))
 AUDIBLE = (0.0, -0.25, -0.5, -0.75, -1.0, -1.5, -2.0)
 
 Concern = Callable[[ContextualQuery], tuple[float, float]]
@@ -82,14 +88,25 @@ Concern = Callable[[ContextualQuery], tuple[float, float]]
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A message of a person, and what there was to choose from: `wanted` and `fitting` mark the documents."""
+    """A message of a person, and what there was to choose from: `wanted` and `fitting` mark the documents, and so do `others`: notes
+    of other people of the set, who may have what suits the message as well."""
 
     person: Person
     said: Said
     seen: Observed
     wanted: NDArray[np.bool_]
     fitting: NDArray[np.bool_]
+    others: NDArray[np.bool_]
     importance: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class _Memory:
+    """A user, and by the ids and keys of the notes that they have, these keys and how important each is."""
+
+    user_id: UUID
+    keys: Mapping[UUID, str]
+    importance: Mapping[str, int]
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -108,46 +125,57 @@ def run(options: dict[str, Any]) -> Report:
 def _add_group(report: Report, languages: Sequence[str], in_use: Weights) -> None:
     """Add what is fitted to the people of some languages."""
     named = ", ".join(languages)
-    choices = {given: _choices(given, languages) for given in (False, True)}
-    everything = [*choices[False], *choices[True]]
+    choices = {
+        (given, shared): _choices(given, shared, languages)
+        for shared in (False, True)
+        for given in (False, True)
+    }
+    alone = [*choices[False, False], *choices[True, False]]
+    together = [*choices[False, True], *choices[True, True]]
     table = report.section(f"Weights: {named}", ["without", *EVIDENCE, *AGAINST])
     second = report.section(f"Second step: {named}", ["without", *EVIDENCE, *AGAINST, *BESIDE])
-    fitted = {"nobody left out": _fitted(everything, in_use), "in use": in_use}
-    for name in dict.fromkeys(choice.person.key.split()[0] for choice in everything):
-        rest = [one for one in everything if one.person.key.split()[0] != name]
-        fitted[name] = _fitted(rest, in_use)
+    fitted = {"nobody left out": _fitted(alone, together, in_use), "in use": in_use}
+    for left in dict.fromkeys(_set_of(one) for one in alone):
+        rest, beside = ([one for one in every if _set_of(one) != left] for every in (alone, together))
+        fitted[left] = _fitted(rest, beside, in_use)
     for name, weights in fitted.items():
         table.add(name, *weights.evidence, *weights.against)
         second.add(name, *weights.wanted)
     for language in languages:
-        for given, every in choices.items():
+        for (given, shared), every in choices.items():
             those = [one for one in every if one.person.language == language]
             title = f"{language}, " + ("a model's occasions" if given else "occasions by rule")
-            without = [fitted[one.person.key.split()[0]] for one in those]
+            title += ", a set's people together" * shared
+            without = [fitted[_set_of(one)] for one in those]
             _add_figures(report, f"{title}, fitted without the set", those, without)
             _add_figures(report, f"{title}, in use", those, [in_use for _ in those])
 
 
-def _choices(given: bool, languages: Sequence[str]) -> list[Choice]:
-    """The choices of all people, by the occasions `given` by a model or those made by rule."""
+def _set_of(choice: Choice) -> str:
+    return choice.person.key.split()[0]
+
+
+def _choices(given: bool, shared: bool, languages: Sequence[str]) -> list[Choice]:
+    """The choices of all people, by the occasions `given` by a model or those made by rule, from a memory of their own or one `shared`
+    by those of their set and language: who has more notes is brought more by chance."""
     found: list[Choice | None] = []
-    sets = (*TUNED, *UNTAUGHT) if "en" in languages else UNTAUGHT
+    sets = (*TUNED, *ASKED[1:]) if "en" in languages else ASKED[1:]
     everybody = [replace(one, key=f"{name} {one.key}") for name in sets for one in people(name)]
     told = {said.talk[-1].casefold() for person in everybody for said in person.messages}
     with scratch_database():
         known = [one for one in everybody if one.language in languages]
-        holders = [holder_of(person, "fit", given) for person in known]
+        memories = _memories(known, given, shared)
         if encoder_name():
             side_fill(encoder_name())
-        for person, holder in zip(known, holders, strict=True):
-            concern = _concern_without({said.talk[-1] for said in person.messages})
-            found += [_choice(person, holder, said, concern) for said in person.messages]
+        for person, memory in zip(known, memories, strict=True):
+            concern = _concern_without(frozenset(said.talk[-1] for said in person.messages))
+            found += [_choice(person, memory, said, concern) for said in person.messages]
         folds: dict[int, list[str]] = {}
         for text in example_messages()[0]:
             folds.setdefault(zlib.crc32(text.encode()) % FOLDS, []).append(text)
         idle = {text for text, own in zip(*example_messages(), strict=True) if not own}
         for fold in folds.values():
-            concern = _concern_without(fold)
+            concern = _concern_without(frozenset(fold))
             rest = [text for text in fold if text in idle]
             for language in languages:
                 own = set(example_messages(language)[0])
@@ -157,11 +185,30 @@ def _choices(given: bool, languages: Sequence[str]) -> list[Choice]:
                 for number, text in enumerate(each):
                     place = places[number % len(places)]
                     said = Said("nobody", (text,), frozenset(), frozenset())
-                    found.append(_choice(known[place], holders[place], said, concern))
+                    found.append(_choice(known[place], memories[place], said, concern))
     return [one for one in found if one is not None]
 
 
-def _concern_without(texts: Collection[str]) -> Concern:
+def _memories(known: Sequence[Person], given: bool, shared: bool) -> list[_Memory]:
+    """The memory of each person."""
+
+    def sharing(person: Person) -> str:
+        return f"{person.key.split()[0]} {person.language}" if shared else person.key
+
+    found: dict[str, _Memory] = {}
+    for name in dict.fromkeys(map(sharing, known)):
+        some = [one for one in known if sharing(one) == name]
+        notes = [replace(note, key=f"{one.key} {note.key}") for one in some for note in one.notes]
+        holder = holder_of(replace(some[0], key=name, notes=tuple(notes)), "fit", given)
+        importance = {note.key: note.importance for note in notes}
+        found[name] = _Memory(
+            holder.user_id, {key: name for name, key in holder.ids.items()}, importance
+        )
+    return [found[sharing(person)] for person in known]
+
+
+@cache
+def _concern_without(texts: frozenset[str]) -> Concern:
     """The lessons that some example messages had no part in."""
     left = {text.casefold() for text in texts}
 
@@ -197,9 +244,9 @@ def _encoded() -> dict[str, NDArray[np.float32]]:
     return dict(zip(texts, np.concatenate(parts), strict=True))
 
 
-def _choice(person: Person, holder: Holder, said: Said, concern: Concern) -> Choice | None:
+def _choice(person: Person, memory: _Memory, said: Said, concern: Concern) -> Choice | None:
     """None where nothing could be looked for."""
-    seen = observe(holder.user_id, said.talk[-3:], NOTES)
+    seen = observe(memory.user_id, said.talk[-3:], NOTES)
     if seen is None:
         return None
     against = seen.against.copy()
@@ -207,21 +254,23 @@ def _choice(person: Person, holder: Holder, said: Said, concern: Concern) -> Cho
     seen = replace(seen, against=against)
     rows = Passage.objects.filter(pk__in=seen.passages.tolist()).values_list("pk", "source_id")
     documents = dict(rows)
-    names = {note_id: key for key, note_id in holder.ids.items()}
-    keys = [names[documents[key]] for key in seen.passages.tolist()]
-    importance = {note.key: note.importance for note in person.notes}
+    keys = [memory.keys[documents[key]] for key in seen.passages.tolist()]
+    wanted, fitting = ({f"{person.key} {key}" for key in of} for of in (said.wanted, said.fitting))
+    own = [key.startswith(f"{person.key} ") for key in keys]
     return Choice(
         person,
         said,
         seen,
-        np.array([key in said.wanted for key in keys]),
-        np.array([key in said.fitting - said.wanted for key in keys]),
-        np.array([importance[key] for key in keys]),
+        np.array([key in wanted for key in keys]),
+        np.array([key in fitting - wanted for key in keys]),
+        ~np.array(own) & bool(wanted),
+        np.array([memory.importance[key] for key in keys]),
     )
 
 
-def _fitted(choices: Sequence[Choice], like: Weights) -> Weights:
-    """The most likely weights of both steps, held back from extremes; those that are 0 in `like` stay so."""
+def _fitted(choices: Sequence[Choice], shared: Sequence[Choice], like: Weights) -> Weights:
+    """The most likely weights of both steps, held back from extremes; those that are 0 in `like` stay so. Choices from a `shared`
+    memory count in the second."""
     size = max(len(one.wanted) for one in choices)
     evidence = np.zeros((len(choices), size, len(EVIDENCE)))
     known, wanted = np.zeros((2, len(choices), size), dtype=bool)
@@ -257,26 +306,26 @@ def _fitted(choices: Sequence[Choice], like: Weights) -> Weights:
     which = replace(
         like, evidence=tuple(rounded[: len(EVIDENCE)]), against=tuple(rounded[len(EVIDENCE) :])
     )
-    return replace(which, wanted=_wanted(choices, which))
+    return replace(which, wanted=_wanted([*choices, *shared], which))
 
 
 def _wanted(choices: Sequence[Choice], which: Weights) -> tuple[float, ...]:
     """The weights of the second step, of columns brought to one spread, given those of the first; 0 stays so."""
+    masses_of = ENCODED_MASS if which.evidence[ADAPTED] else ALONE_MASS
     rows, told, masses = [], [], []
     for one in choices:
         known = ~one.fitting
         rows.append(odds_of(replace(one.seen, weights=which))[known])
         told.append(one.wanted[known])
-        weight = MASS[one.person.language].get(one.said.kind, 1.0)
-        masses.append(np.where(told[-1] == bool(one.said.wanted), weight, 1.0))
+        weight = masses_of.get(one.said.kind, 1.0)
+        mass = np.where(told[-1] == bool(one.said.wanted), weight, 1.0)
+        masses.append(np.where(one.others[known], OTHERS_MASS, mass))
     odds, wanted, mass = np.vstack(rows), np.concatenate(told), np.concatenate(masses)
     free = np.array(which.wanted) != 0
     always = len(EVIDENCE)
     middle, wide = odds.mean(axis=0), odds.std(axis=0)
-    middle[always], wide[~free | (wide == 0)] = (
-        0,
-        np.inf,
-    )  # what is the same everywhere, or weighs nothing
+    middle[always] = 0
+    wide[~free | (wide == 0)] = np.inf  # what weighs nothing, or is the same everywhere
     columns = (odds - middle) / wide
     columns[:, always] = odds[:, always]
     found = np.zeros(len(free))
@@ -305,6 +354,7 @@ def _add_figures(
             "idle %",
             "nobody's %",
             "wrong a message",
+            "others' a message",
         ],
     )
     like = weights[0]
@@ -314,12 +364,12 @@ def _add_figures(
     for threshold, audible in dict.fromkeys(bars):
         wanted, met = dict.fromkeys(kinds, 0), dict.fromkeys(kinds, 0)
         quiet: dict[str, list[bool]] = {"idle": [], "nobody": []}
-        wrong = asked = 0
+        wrong = others = asked = 0
         for one, by in zip(choices, weights, strict=True):
             tried = replace(by, threshold=threshold, audible=audible)
             scores = scores_of(replace(one.seen, weights=tried))
             shown = scores * one.importance / 3 > THRESHOLD
-            out = shown & ~one.wanted & ~one.fitting
+            out = shown & ~one.wanted & ~one.fitting & ~one.others
             if one.said.kind in quiet:
                 quiet[one.said.kind].append(bool(out.any()))
             else:
@@ -328,6 +378,7 @@ def _add_figures(
             if one.said.kind != "nobody":
                 asked += 1
                 wrong += int(out.sum())
+                others += int((shown & one.others).sum())
         section.add(
             threshold,
             audible,
@@ -335,4 +386,5 @@ def _add_figures(
             100 * float(np.mean(quiet["idle"])),
             100 * float(np.mean(quiet["nobody"])),
             wrong / asked,
+            others / asked,
         )

@@ -11,7 +11,16 @@ import pytest
 from django.core.management import CommandError
 
 from apps.search.models import Passage
-from apps.search.proactive.odds import ADAPTED, AGAINST, ENCODED_OCCASION, ENCODER, EVIDENCE
+from apps.search.proactive.odds import (
+    ADAPTED,
+    AGAINST,
+    BESIDE,
+    ENCODED_OCCASION,
+    ENCODER,
+    EVIDENCE,
+    MANY,
+    odds_of,
+)
 from apps.search.proactive.odds import Observed as PeopleObserved
 from apps.search.ranking.relevance import CALIBRATION
 from apps.search.ranking.signals import WEIGHTS
@@ -22,7 +31,7 @@ from benchmarks._variants import VARIANTS, bare_letters, misspelt, numeric_dates
 from benchmarks.calibrate import area_under_curve, logistic
 from benchmarks.report import Report
 from benchmarks.retrieval import NAMES, REFITTED, Observed, fitted_weights, mean_recall
-from benchmarks.weights import AUDIBLE, Choice, _add_figures, _fitted
+from benchmarks.weights import AUDIBLE, Choice, _add_figures, _fitted, _wanted
 from tests.benchmarking import benchmark
 
 DATA = [
@@ -308,16 +317,16 @@ def test_the_bar_of_an_encoder_is_swept_and_kept_where_weights_are_fitted() -> N
     evidence = np.zeros((1, len(EVIDENCE)), dtype=np.float32)
     evidence[0, [ADAPTED, ENCODED_OCCASION]] = -0.5, -2.5
     seen = PeopleObserved(
-        evidence, np.zeros(len(AGAINST), dtype=np.float32), np.array([1]), [True], ("",), ENCODER
+        evidence, np.zeros(len(AGAINST), dtype=np.float32), np.array([1]), [True], ("",), ENCODER, 14
     )
     ours, yes, no = (np.array([given]) for given in (5, True, False))
     person = Person("anna", "en", (), ())
     choices = [
-        Choice(person, Said(kind, ("x",), frozenset(wanted), frozenset()), seen, given, no, ours)
+        Choice(person, Said(kind, ("x",), frozenset(wanted), frozenset()), seen, given, no, no, ours)
         for kind in (*KINDS, "nobody")
         for wanted, given in [({"a"}, yes) if kind not in {"idle", "nobody"} else (set(), no)]
     ]
-    assert _fitted(choices, ENCODER).audible == ENCODER.audible
+    assert _fitted(choices, [], ENCODER).audible == ENCODER.audible
     report = Report("weights")
     eager = replace(ENCODER, threshold=-9.0)
     _add_figures(report, "swept", choices, [eager] * len(choices))
@@ -325,3 +334,30 @@ def test_the_bar_of_an_encoder_is_swept_and_kept_where_weights_are_fitted() -> N
     column = section.columns.index("direct %")
     heard = {row[1]: row[column] for row in section.rows if row[0] == -9.0}
     assert heard == {bar: 100.0 * (bar < -0.5) for bar in AUDIBLE}
+
+
+def test_the_fit_of_the_second_step_finds_the_weights_that_made_what_is_wanted() -> None:
+    draw = np.random.default_rng(1)
+    true = np.array(
+        [*(0.3, 0.0, 3.0, 0.0, 2.5, 0.4, 1.5), *(2.0, -2.5, -2.0, -3.0), *(0.3, 0.4, 0.3, 0.5)]
+    )
+    like, choices = replace(ENCODER, wanted=tuple(true)), []
+    person = Person("fifth anna", "de", (), ())
+    for _ in range(3000):
+        size = int(draw.integers(5, 20))
+        usual = draw.normal([-1, 0.1, 0.2, -1, 0.2, -1, -1], [1, 0.1, 0.4, 1, 0.3, 1, 1], (size, 7))
+        evidence = np.clip(usual, -2.5, 2.5).astype(np.float32)
+        against = np.array([1, draw.random(), *draw.normal(0, 0.8, 2)], dtype=np.float32)
+        number = int(draw.choice([14, 50, MANY]))
+        places, no = np.arange(size), np.zeros(size, dtype=bool)
+        seen = PeopleObserved(evidence, against, places, [True] * size, ("",) * size, like, number)
+        wanted = draw.random(size) < 1 / (1 + np.exp(-odds_of(seen) @ true))
+        said = Said("oblique", ("x",), frozenset("a" if wanted.any() else ""), frozenset())
+        choices.append(Choice(person, said, seen, wanted, no, no, np.full(size, 3)))
+    found = np.array(_wanted(choices, like))
+    assert len(found) == len(EVIDENCE) + len(AGAINST) + len(BESIDE)
+    assert not found[true == 0].any()
+    assert np.abs(found - true).max() < 0.35
+    assert np.corrcoef(found, true)[0, 1] > 0.99
+    for few in (choices[:1], [replace(choices[0], wanted=np.zeros_like(choices[0].wanted))]):
+        assert np.isfinite(_wanted(few, like)).all()

@@ -3,10 +3,11 @@
 import pytest
 
 from apps.accounts.models import User
-from apps.search.documents import Hit, Scope, Source
+from apps.search.documents import Facet, Hit, Scope, Source
 from apps.search.filling import vectors_fill
+from apps.search.models import Passage
 from apps.search.proactive.odds import EVIDENCE
-from apps.search.proactive.recall import recall
+from apps.search.proactive.recall import observe, recall
 from tests.peers.ollama_server import OllamaPeer
 
 from .conftest import save, say
@@ -35,6 +36,15 @@ def up(user: User, *talk: str, **options: object) -> list[str]:
 def hits(user: User, *talk: str, **options: object) -> list[Hit]:
     asked: dict[str, object] = {"top_k": 10, "scope": NOTES, "least": ABOUT, **options}
     return recall(user.pk, talk, **asked)  # type: ignore[arg-type]
+
+
+def test_what_is_observed_says_of_how_many_notes_it_is_the_best(alice: User, bob: User) -> None:
+    save(alice, *LIFE, "\n\n".join(f"Chapter {part}. " + "It was raining. " * 60 for part in range(9)))
+    save(bob, "Bob has a boat.")
+    assert Passage.objects.filter(user=alice, facet=Facet.TEXT).count() > len(LIFE) + 2
+    seen = observe(alice.pk, ["Where is the router?"], NOTES)
+    assert seen is not None
+    assert seen.number == len(LIFE) + 1
 
 
 @pytest.mark.parametrize("number", [1, 4, len(LIFE)])

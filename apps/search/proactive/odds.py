@@ -26,9 +26,12 @@ AGAINST = ("nothing", "lean", "concern", "encoder_concern")
 """Names of what speaks for nothing at all: always, of a message that leans on its talk, of one that concerns the user."""
 
 
-BESIDE = ("rivals", "surplus", "behind")
-"""Names of what speaks against a document by the first step: how far others are likelier than it and than nothing (log), how far it
-is itself beyond nothing (log: the more it is, the less one more tells), and how many are ahead of it (log)."""
+BESIDE = ("rivals", "surplus", "behind", "many")
+"""Names of what speaks against a document in the second step: how far others are likelier than it and than nothing (log); how far it
+is itself beyond nothing (log: the more it is, the less one more tells); how many are ahead of it (log); and how many documents there
+are, among which chance finds more (log)."""
+FEW, MANY = 15, 150
+"""Between so many documents it was measured what `many` says; fewer or more than that say no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,29 +49,38 @@ class Weights:
     audible: float = 0.0
 
 
-STATIC = Weights(  # fitted to no people who speak such a language: the first step alone
-    (0.47, 0.0, 2.94, 0.28, 1.44, 0.0, 0.0),
-    (3.77, -2.85, -4.71, 0.0),
-    (0.47, 0.0, 2.94, 0.28, 1.44, 0.0, 0.0, 3.77, -2.85, -4.71, 0.0, 1.0, 0.0, 0.0),
-    -0.8,
-)
+_ALONE = (0.47, 0.0, 2.94, 0.28, 1.44, 0.0, 0.0), (3.77, -2.85, -4.71, 0.0)
+# Fitted to nobody who speaks such a language: the second step says what the first does.
+STATIC = Weights(*_ALONE, (*_ALONE[0], *_ALONE[1], 1.0, 0.0, 0.0, 0.0), -0.8)
 COUNTED = Weights(
     (0.38, 0.0, 5.43, 0.18, 3.62, 0.0, 0.0),
     (3.48, 0.69, -4.84, 0.0),
-    (0.49, 0.0, 7.77, 0.17, 4.18, 0.0, 0.0, 5.23, 0.49, -4.43, 0.0, 0.3, 0.52, 0.08),
-    -2.35,
+    (
+        *(0.38, 0.0, 7.73, 0.22, 4.05, 0.0, 0.0),
+        *(5.22, -0.32, -4.51, 0.0),
+        *(0.28, 0.54, 0.2, 0.4),
+    ),
+    -2.1,
 )
 SIMILAR = Weights(
     (0.87, 7.9, 0.0, 0.57, 5.19, 0.0, 0.0),
     (3.68, -4.04, -6.26, 0.0),
-    (0.64, 5.47, 2.62, 0.4, 6.55, 0.0, 0.0, 3.55, -2.14, -4.2, 0.0, 0.3, 0.38, 0.49),
-    -1.2,
+    (
+        *(0.48, 5.91, 1.95, 0.37, 5.8, 0.0, 0.0),
+        *(3.83, -2.83, -4.25, 0.0),
+        *(0.27, 0.4, 0.49, 0.42),
+    ),
+    -1.1,
 )
 ENCODER = Weights(
     (0.3, 0.0, 1.6, 0.0, 1.75, 0.46, 1.83),
     (1.2, -3.72, -3.07, -4.09),
-    (0.27, 0.0, 3.05, 0.0, 2.8, 0.36, 1.55, 1.55, -2.23, -2.31, -2.65, 0.32, 0.34, 0.49),
-    -1.55,
+    (
+        *(0.23, 0.0, 3.49, 0.0, 2.76, 0.38, 1.4),
+        *(1.98, -2.9, -2.29, -2.93),
+        *(0.29, 0.4, 0.29, 0.32),
+    ),
+    -1.4,
     -1.0,
 )
 RIVALRY = 1.5
@@ -83,7 +95,8 @@ ABOUT = 0.45
 class Observed:
     """The evidence for the best documents, (documents, EVIDENCE), and for nothing at all, (AGAINST,).
 
-    `passages` are their ids, `free` says which of them the scope does not exclude; `occasions` are the nearest of each.
+    `passages` are their ids, `free` says which of them the scope does not exclude; `occasions` are the nearest of each. They are the
+    best of so many (`number`).
     """
 
     evidence: Floats
@@ -92,6 +105,7 @@ class Observed:
     free: Sequence[bool]
     occasions: tuple[str, ...]
     weights: Weights
+    number: int
 
 
 def scores_of(seen: Observed) -> NDArray[np.float64]:
@@ -107,11 +121,12 @@ def scores_of(seen: Observed) -> NDArray[np.float64]:
 
 
 def odds_of(seen: Observed) -> NDArray[np.float64]:
-    """What the second step weighs of each document, (documents, EVIDENCE + AGAINST + BESIDE): what speaks against it is negative."""
+    """The terms that the second step weighs, (documents, EVIDENCE + AGAINST + BESIDE): what speaks against a document is negative."""
     evidence, against = seen.evidence.astype(np.float64), seen.against.astype(np.float64)
     beyond = evidence @ np.asarray(seen.weights.evidence) - against @ np.asarray(seen.weights.against)
     likely = np.exp(np.clip(beyond, -30, 30))
     rivals = np.log1p(RIVALRY * (likely.max() - likely))  # the likeliest is no rival of itself
     behind = np.log1p((beyond[None, :] > beyond[:, None]).sum(axis=1))
-    every = np.tile(against, (len(evidence), 1))
-    return np.hstack([evidence, -every, -np.stack([rivals, np.log1p(likely), behind], axis=1)])
+    many = np.full(len(evidence), math.log(min(max(seen.number, FEW), MANY) / FEW))
+    beside = np.stack([rivals, np.log1p(likely), behind, many], axis=1)
+    return np.hstack([evidence, -np.tile(against, (len(evidence), 1)), -beside])

@@ -45,6 +45,7 @@ from apps.search.proactive.odds import (
     ENCODED_OCCASION,
     ENCODER,
     EVIDENCE,
+    MANY,
     MEANING,
     MENTIONED,
     OCCASION,
@@ -110,7 +111,7 @@ def recall(
     if seen is None:
         return []
     scores = scores_of(seen)
-    parts = seen.evidence * np.asarray(seen.weights.evidence, dtype=np.float32)
+    parts = seen.evidence * np.asarray(seen.weights.wanted[: len(EVIDENCE)], dtype=np.float32)
     order = [
         place
         for place in np.argsort(-scores, kind="stable").tolist()
@@ -172,6 +173,7 @@ def observe(user_id: UUID, talk: Sequence[str], scope: Scope) -> Observed | None
         [document not in excluded for document in found],
         tuple(next(iter(phrases.get(document, [])), "") for document in found),
         weights,
+        len(np.unique(documents[: 10 * MANY])),  # more say no more
     )
 
 
