@@ -254,14 +254,16 @@ def _right(scored: Sequence[tuple[Asked, Floats]], at: float, depth: int) -> flo
 STEPS, RIDGE = 30, 1e-3
 
 
-def logistic(features: Floats, wanted: NDArray[np.bool_], weight: Floats) -> list[float]:
-    """The most likely factors by Newton's method, barely held back from extremes."""
+def logistic(
+    features: Floats, wanted: NDArray[np.bool_], weight: Floats, ridge: float = RIDGE
+) -> list[float]:
+    """The most likely factors by Newton's method, held back from extremes by `ridge`."""
     found = np.zeros(features.shape[1])
     for _ in range(STEPS):
         share = 1 / (1 + np.exp(-np.clip(features @ found, -30, 30)))
-        slope = features.T @ (weight * (wanted - share)) - RIDGE * found
+        slope = features.T @ (weight * (wanted - share)) - ridge * found
         curve = (features * (weight * share * (1 - share))[:, None]).T @ features
-        found += np.linalg.solve(curve + RIDGE * np.eye(len(found)), slope)
+        found += np.linalg.solve(curve + ridge * np.eye(len(found)), slope)
     return [float(factor) for factor in found]
 
 

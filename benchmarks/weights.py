@@ -57,13 +57,13 @@ from apps.search.spaces import encoder_name
 from benchmarks import _encoders
 from benchmarks._people import ASKED, KINDS, TUNED, Person, Said, holder_of, people
 from benchmarks._scratch import scratch_database
+from benchmarks.calibrate import logistic
 from benchmarks.report import Report
 
 FOLDS = 5
 RIDGE = 0.5
 STEPS, PACE = 900, 0.05
-NEWTON = 12
-"""Steps of the logistic regression."""
+WANTED_RIDGE = 1.0
 IDLE_MASS = 2.0
 """An idle message of a person counts like so many others: there are fewer of them."""
 NOBODY_MASS = 0.47
@@ -202,7 +202,7 @@ def _memories(known: Sequence[Person], given: bool, shared: bool) -> list[_Memor
         holder = holder_of(replace(some[0], key=name, notes=tuple(notes)), "fit", given)
         importance = {note.key: note.importance for note in notes}
         found[name] = _Memory(
-            holder.user_id, {key: name for name, key in holder.ids.items()}, importance
+            holder.user_id, {note_id: key for key, note_id in holder.ids.items()}, importance
         )
     return [found[sharing(person)] for person in known]
 
@@ -312,15 +312,15 @@ def _fitted(choices: Sequence[Choice], shared: Sequence[Choice], like: Weights) 
 def _wanted(choices: Sequence[Choice], which: Weights) -> tuple[float, ...]:
     """The weights of the second step, of columns brought to one spread, given those of the first; 0 stays so."""
     masses_of = ENCODED_MASS if which.evidence[ADAPTED] else ALONE_MASS
-    rows, told, masses = [], [], []
+    rows, labels, masses = [], [], []
     for one in choices:
         known = ~one.fitting
         rows.append(odds_of(replace(one.seen, weights=which))[known])
-        told.append(one.wanted[known])
+        labels.append(one.wanted[known])
         weight = masses_of.get(one.said.kind, 1.0)
-        mass = np.where(told[-1] == bool(one.said.wanted), weight, 1.0)
+        mass = np.where(labels[-1] == bool(one.said.wanted), weight, 1.0)
         masses.append(np.where(one.others[known], OTHERS_MASS, mass))
-    odds, wanted, mass = np.vstack(rows), np.concatenate(told), np.concatenate(masses)
+    odds, wanted, mass = np.vstack(rows), np.concatenate(labels), np.concatenate(masses)
     free = np.array(which.wanted) != 0
     always = len(EVIDENCE)
     middle, wide = odds.mean(axis=0), odds.std(axis=0)
@@ -328,12 +328,7 @@ def _wanted(choices: Sequence[Choice], which: Weights) -> tuple[float, ...]:
     wide[~free | (wide == 0)] = np.inf  # what weighs nothing, or is the same everywhere
     columns = (odds - middle) / wide
     columns[:, always] = odds[:, always]
-    found = np.zeros(len(free))
-    for _ in range(NEWTON):
-        chance = 1 / (1 + np.exp(-columns @ found))
-        slope = columns.T @ (mass * (chance - wanted)) + found
-        bend = (columns * (mass * chance * (1 - chance))[:, None]).T @ columns + np.eye(len(free))
-        found -= np.linalg.solve(bend, slope)
+    found = np.array(logistic(columns, wanted, mass, WANTED_RIDGE))
     weights = found / wide
     weights[always] = found[always] + weights @ middle  # `odds` has -1 there
     return tuple(round(float(value), 2) for value in weights)
