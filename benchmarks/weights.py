@@ -159,7 +159,7 @@ def _choices(given: bool, shared: bool, languages: Sequence[str]) -> list[Choice
     """The choices of all people, by the occasions `given` by a model or those made by rule, from a memory of their own or one `shared`
     by those of their set and language: who has more notes is brought more by chance."""
     found: list[Choice | None] = []
-    sets = (*TUNED, *ASKED[1:]) if "en" in languages else ASKED[1:]
+    sets = (*TUNED, *ASKED[2:]) if "en" in languages else ASKED[2:]
     everybody = [replace(one, key=f"{name} {one.key}") for name in sets for one in people(name)]
     told = {said.talk[-1].casefold() for person in everybody for said in person.messages}
     with scratch_database():
