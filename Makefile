@@ -16,10 +16,10 @@ setup:
 	@test -n "$(PYTHON)" || { echo "$(NEEDED)"; exit 1; }
 	@$(PYTHON) scripts/setup.py
 
-## extra: install an optional part (NAME=fastembed, sentence-transformers, fast, otel or s3) and keep it through updates
+## extra: install an optional part (NAME=mpnet, fastembed, sentence-transformers, fast, otel or s3) and keep it through updates
 extra:
 	@test -n "$(PYTHON)" || { echo "$(NEEDED)"; exit 1; }
-	@test -n "$(NAME)" || { echo "Say which: make extra NAME=fastembed, sentence-transformers, fast, otel or s3"; exit 1; }
+	@test -n "$(NAME)" || { echo "Say which: make extra NAME=mpnet, fastembed, sentence-transformers, fast, otel or s3"; exit 1; }
 	@$(PYTHON) scripts/setup.py --extra "$(NAME)"
 
 ## test: all tests, several at a time (ARGS="tests/chat -s": some, one at a time; DB=postgresql: on PostgreSQL); what needs Chromium or Redis is skipped where they are missing

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.core.management.base import CommandError
 
 from apps.search.embedders.base import EmbedderMissing
-from apps.search.embedders.minilm import MiniLMEmbedder
+from apps.search.embedders.own import MINILM, OwnEmbedder
 
 AT_ONCE = 500
 PATIENCE = 60.0
@@ -56,7 +56,7 @@ def encoder_for(options: dict[str, Any]) -> Iterator[None]:
     name = settings.IZZY_EMBEDDER
     if options["encoder"]:
         try:
-            name = MiniLMEmbedder().name
+            name = OwnEmbedder(MINILM).name
         except EmbedderMissing as error:
             raise CommandError(error.message) from error
     with override_settings(IZZY_EMBEDDER=name), patch.object(spaces, "ANSWER_SECONDS", PATIENCE):

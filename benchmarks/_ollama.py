@@ -14,7 +14,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from apps.search.embedders.base import EmbedderDown
-from apps.search.embedders.minilm import MAX_TOKENS, MiniLM, model
+from apps.search.embedders.own import MINILM, model
+from apps.search.embedders.transformer import MAX_TOKENS, Transformer
 
 MODEL = "all-minilm"
 VERSION = "0.12.6"
@@ -45,7 +46,7 @@ class Refused(Exception):
         self.status, self.message = status, message
 
 
-def embedded(body: Any, encoder: MiniLM) -> dict[str, Any]:
+def embedded(body: Any, encoder: Transformer) -> dict[str, Any]:
     """The answer to a request to `/api/embed`. Raises Refused."""
     began = time.perf_counter_ns()
     if not isinstance(body, dict):
@@ -86,7 +87,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self.path != "/api/embed":
             return self._answer(404, b"404 page not found", "text/plain")
         try:
-            return self._json(200, embedded(json.loads(content or b"null"), model()))
+            return self._json(200, embedded(json.loads(content or b"null"), model(MINILM)))
         except ValueError as error:
             return self._json(400, {"error": str(error)})
         except Refused as refusal:
@@ -109,7 +110,7 @@ class _Handler(BaseHTTPRequestHandler):
 @contextmanager
 def serving(port: int = 0) -> Iterator[str]:
     """The server's address while the block runs, in threads of this process. Raises EmbedderDown."""
-    model()
+    model(MINILM)
     server = ThreadingHTTPServer(("127.0.0.1", port), _Handler)
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()

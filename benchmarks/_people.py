@@ -29,7 +29,7 @@ from benchmarks._scratch import make_user
 FOLDER = Path(__file__).parent / "people"
 TUNED = ("tuning", "held_back", "unseen", "fourth", "fifth", "sixth", "eighth")
 ASKED = ("fifteenth", "fourteenth", "thirteenth", "twelfth", "eleventh", "tenth", "ninth", "seventh")
-"""Sets of which nothing is among the example messages; to the first alone nothing is fitted."""
+"""Sets of which nothing is among the example messages; to the first two nothing is fitted."""
 KINDS = ("direct", "paraphrased", "oblique", "follow-up", "idle")
 
 

@@ -66,7 +66,7 @@ def set_up(arguments: list[str]) -> None:
 
 def fingerprint() -> str:
     digest = hashlib.sha256("\n".join([sys.version, str(ROOT), *extras()]).encode())
-    for file in (LOCK, WORDS_LOCK, ROOT / "pyproject.toml", CLI / "pyproject.toml"):
+    for file in (LOCK, *data_locks(), ROOT / "pyproject.toml", CLI / "pyproject.toml"):
         digest.update(file.read_bytes())
     return digest.hexdigest()
 
@@ -74,6 +74,12 @@ def fingerprint() -> str:
 def extras() -> list[str]:
     """The optional parts of pyproject.toml that were asked for; installed again whenever the lock changes."""
     return EXTRAS.read_text().split() if EXTRAS.is_file() else []
+
+
+def data_locks() -> list[Path]:
+    """Packages of data, installed without what they ask for: those of words, and of optional parts that have some."""
+    own = [ROOT / f"requirements-{name}.lock" for name in extras()]
+    return [WORDS_LOCK, *(lock for lock in own if lock.is_file())]
 
 
 def remember_extra(name: str) -> None:
@@ -165,7 +171,8 @@ def install_packages() -> None:
         target: list[object] = ["--python", python_of(VENV)]
         run([uv, "pip", "sync", "-q", "--require-hashes", *target, LOCK], environment)
         install: list[object] = [uv, "pip", "install", "-q", "--no-build-isolation", *target]
-        run([*install, "--no-deps", "--require-hashes", "-r", WORDS_LOCK], environment)
+        for lock in data_locks():
+            run([*install, "--no-deps", "--require-hashes", "-r", lock], environment)
         run([*install, "--no-deps", "-e", ROOT, "-e", CLI], environment)
         if extras():
             # Not in the lock: they are large, and what they need differs from machine to machine.
@@ -181,7 +188,8 @@ def install_with_pip() -> None:
         if subprocess.run([*pip[:3], "--version"], check=False, stdout=subprocess.DEVNULL).returncode:
             run([python_of(VENV), "-m", "ensurepip"])
         run([*pip, "--require-hashes", "-r", LOCK])
-        run([*pip, "--no-deps", "--require-hashes", "-r", WORDS_LOCK])
+        for lock in data_locks():
+            run([*pip, "--no-deps", "--require-hashes", "-r", lock])
         run([*pip, "--no-deps", "--no-build-isolation", "-e", ROOT, "-e", CLI])
         if extras():
             run([*pip, "--no-build-isolation", "-e", f"{ROOT}[{','.join(extras())}]"])

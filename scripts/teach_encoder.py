@@ -1,15 +1,15 @@
-"""Makes `apps/search/embedders/minilm_taught.npz` of the English examples of `apps/search/proactive/`: `python scripts/teach_minilm.py`.
+"""Makes `apps/search/embedders/NAME_taught.npz` of the English examples of `apps/search/proactive/`: `python scripts/teach_encoder.py NAME`.
 
-Needs PyTorch beside Izzy's packages (`uv pip install torch`); two cores take about a quarter of an hour. Both towers begin as the
-encoder is, and learn together that of the notes in a batch each message's own is the most likely (softmax of cosines, as in InfoNCE).
-Batches mix messages of anybody's with those of whole people, whose other notes do not matter. The messages' tower learns beside
-to tell those that concern whoever wrote them from those that do not. Documents are held to what the encoder made of them, for
-questions, which it embeds as it came, to find them. The towers learn nothing from the people of `benchmarks/people/`.
+Needs PyTorch beside Izzy's packages (`uv pip install torch`); two cores take a quarter of an hour for `minilm`, half an hour for `mpnet`.
+Both towers begin as the encoder is, and learn together that of the notes in a batch each message's own is the most likely (softmax of
+cosines, as in InfoNCE). Batches mix messages of anybody's with those of whole people, whose other notes do not matter. The messages'
+tower learns beside to tell those that concern whoever wrote them from those that do not. Documents are held to what the encoder made
+of them, for questions, which it embeds as it came, to find them. The towers learn nothing from the people of `benchmarks/people/`.
 """
 
+import argparse
 import json
 import random
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,16 +20,16 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from apps.search.embedders import minilm, minilm_taught
-from apps.search.embedders.minilm import DIMENSION, EPSILON, HEAD, HEADS, LAYERS, WORDS
-from apps.search.embedders.minilm_taught import Tower
+from apps.search.embedders.own import MINILM, OWN, model
+from apps.search.embedders.taught import TOWERS, Tower, file_of, taught, tower_of, write
+from apps.search.embedders.transformer import PLACES, WORDS
 from apps.search.kept import keep
 from apps.search.proactive.adapter import calibration, example_notes, example_people
 from apps.search.proactive.concern import encoder_examples, encoder_lesson, example_messages
 
 RANK = 16
-EPOCHS, BATCH, PACE = 2, 256, 1e-3
-"""Passes over all messages, messages a step, and the most that Adam moves a number in a step."""
+EPOCHS, BATCH = 2, 256
+"""Passes over all messages, messages a step."""
 PEOPLE = 4
 """Of each of them all 30 messages are in a batch."""
 WARM, SLOW = 30, 1.5
@@ -47,11 +47,13 @@ HELD_TEXTS = 96
 """Messages a step that, as documents, are held to the encoder's own vectors, too."""
 MOST_TOKENS = 64
 CHUNKS = 4
-MATRICES = [
-    f"encoder.layer.{number}.{name}"
-    for number in range(LAYERS)
-    for name in ("qkv", "attention.output.dense", "intermediate.dense", "output.dense")
-]
+FROM = {MINILM: 0, "mpnet": 6}
+"""The first layer that learns: what those before it make of a text is computed once."""
+PACES = {MINILM: 1e-3, "mpnet": 5e-4}
+"""The most that Adam moves a number in a step."""
+HALF = {MINILM: False, "mpnet": True}
+"""Whether products are computed in half precision, which takes longer where matrices are small."""
+PARTS = ("qkv", "mixed", "inner", "outer")
 
 Learning = dict[str, tuple[Tensor, Tensor]]
 
@@ -85,7 +87,7 @@ def judged_messages() -> set[str]:
     return {said["talk"][-1].casefold() for person in known for said in person["messages"]}
 
 
-def lessons_of(encoder: minilm.MiniLM) -> Lessons:
+def lessons_of(encoder: "Model") -> Lessons:
     """All English examples, those of whole people last."""
     examples, people = example_notes("en"), example_people("en")
     place = len(examples.notes) - sum(len(person["notes"]) for person in people)
@@ -103,7 +105,7 @@ def lessons_of(encoder: minilm.MiniLM) -> Lessons:
     notes, texts = (
         [tokens[:MOST_TOKENS] for tokens in encoder.tokens(each)] for each in (examples.notes, messages)
     )
-    own = [torch.tensor(encoder.embed(each)) for each in (examples.notes, messages)]
+    own = [encoder.embed_texts(each) for each in (examples.notes, messages)]
     kinds: tuple[list[str], list[str]] = [], []
     judged = judged_messages()
     for text, own_life in zip(*example_messages("en"), strict=True):
@@ -112,7 +114,7 @@ def lessons_of(encoder: minilm.MiniLM) -> Lessons:
     idle, concerning = ([tokens[:MOST_TOKENS] for tokens in encoder.tokens(each)] for each in kinds)
     some = [kind[:: -(-len(kind) // 1500)] for kind in kinds]
     personal = [False] * len(some[0]) + [True] * len(some[1])
-    concern = encoder_lesson(encoder.embed([*some[0], *some[1]]), personal)
+    concern = encoder_lesson(encoder.embed_texts([*some[0], *some[1]]).numpy(), personal)
     return Lessons(
         notes,
         texts,
@@ -131,19 +133,42 @@ def lessons_of(encoder: minilm.MiniLM) -> Lessons:
 class Model:
     """The encoder in PyTorch, with what is added to its matrices."""
 
-    def __init__(self, encoder: minilm.MiniLM) -> None:
+    def __init__(self, name: str) -> None:
+        self._encoder, self._shape, self._from = model(name), OWN[name].shape, FROM[name]
         self._own = {
-            name: torch.tensor(np.asarray(value, np.float32)) for name, value in encoder.weights.items()
+            part: torch.tensor(np.asarray(value, np.float32))
+            for part, value in self._encoder.weights.items()
         }
-        for name in MATRICES:
-            self._own[name] = self._own.pop(f"{name}.weight").T.contiguous()
+        self._half = HALF[name]
+        for part, value in self._own.items():
+            if self._half and part[0].isdigit() and value.dim() == 2:
+                self._own[part] = value.to(torch.bfloat16)
+        self._matrices = [
+            f"{number}.{part}" for number in range(self._from, self._shape.layers) for part in PARTS
+        ]
+        self._near = self._encoder.nearness
+        self._begun: dict[tuple[int, ...], Tensor] = {}
+
+    def tokens(self, texts: Sequence[str]) -> list[list[int]]:
+        return self._encoder.tokens(texts)
+
+    def embed_texts(self, texts: Sequence[str], added: Learning | None = None) -> Tensor:
+        """Unit vectors of any number of texts, from which nothing is learnt."""
+        tokens = [each[:MOST_TOKENS] for each in self.tokens(texts)]
+        order = sorted(range(len(tokens)), key=lambda place: len(tokens[place]))
+        with torch.no_grad():
+            rows = [
+                self._chunk([tokens[place] for place in order[start : start + BATCH]], added or {})
+                for start in range(0, len(order), BATCH)
+            ]
+        return torch.cat(rows)[torch.tensor(np.argsort(order))]
 
     def added(self, seed: int) -> Learning:
         """The products added at first, which change nothing."""
         draw = torch.Generator().manual_seed(seed)
         found = {}
-        for name in MATRICES:
-            out, size = self._own[name].shape
+        for name in self._matrices:
+            size, out = self._own[f"{name}.weight"].shape
             down = torch.randn(size, RANK, generator=draw) / size**0.5
             found[name] = down.requires_grad_(), torch.zeros(RANK, out, requires_grad=True)
         return found
@@ -157,43 +182,68 @@ class Model:
         return rows[torch.tensor(np.argsort(np.concatenate(chunks)))]
 
     def _chunk(self, texts: Sequence[Sequence[int]], added: Learning) -> Tensor:
-        lengths = torch.tensor([len(text) for text in texts])
-        longest = int(lengths.max())
+        there = _there(texts)
+        new = list({tuple(text) for text in texts} - set(self._begun))
+        if new:
+            with torch.no_grad():
+                states = self._layers(self._first(new), _there(new), {}, 0, self._from)
+            for text, row in zip(new, states, strict=True):
+                self._begun[text] = row[: len(text)].to(torch.bfloat16).clone()
+        begun = [self._begun[tuple(text)].float() for text in texts]
+        states = torch.nn.utils.rnn.pad_sequence(begun, batch_first=True)
+        states = self._layers(states, there, added, self._from, self._shape.layers).float()
+        return functional.normalize((states * there[:, :, None]).sum(1), dim=1)
+
+    def _first(self, texts: Sequence[Sequence[int]]) -> Tensor:
+        longest, first = max(map(len, texts)), self._shape.first
         tokens = torch.tensor([[*text, *[0] * (longest - len(text))] for text in texts])
-        there = torch.arange(longest)[None] < lengths[:, None]
-        states = self._own[WORDS][tokens] + self._own["embeddings.position_embeddings.weight"][:longest]
-        states = self._normed(
-            states + self._own["embeddings.token_type_embeddings.weight"][0], "embeddings.LayerNorm"
-        )
-        for number in range(LAYERS):
-            layer = f"encoder.layer.{number}."
-            heads = self._dense(states, f"{layer}qkv", added).view(*tokens.shape, 3, HEADS, HEAD)
-            query, key, value = heads.permute(2, 0, 3, 1, 4)
-            mixed = functional.scaled_dot_product_attention(
-                query, key, value, attn_mask=there[:, None, None]
-            )
-            mixed = mixed.transpose(1, 2).reshape(*tokens.shape, DIMENSION)
-            states = states + self._dense(mixed, f"{layer}attention.output.dense", added)
-            states = self._normed(states, f"{layer}attention.output.LayerNorm")
-            inner = functional.gelu(
-                self._dense(states, f"{layer}intermediate.dense", added), approximate="tanh"
-            )
-            states = self._normed(
-                states + self._dense(inner, f"{layer}output.dense", added), f"{layer}output.LayerNorm"
-            )
-        sums = (states * there[:, :, None]).sum(1)
-        return functional.normalize(sums, dim=1)
+        states = self._own[WORDS][tokens] + self._own[PLACES][first : first + longest]
+        return self._normed(states, "embeddings.LayerNorm")
+
+    def _layers(self, states: Tensor, there: Tensor, added: Learning, first: int, last: int) -> Tensor:
+        count, longest, size = states.shape
+        seen = torch.where(there, 0.0, -1e4)[:, None, None]
+        if self._near is not None:
+            seen = seen + torch.tensor(self._near[:, :longest, :longest])
+        heads = self._shape.heads
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=self._half):
+            for number in range(first, last):
+                three = self._dense(states, f"{number}.qkv", added)
+                query, key, value = three.view(count, longest, 3, heads, -1).permute(2, 0, 3, 1, 4)
+                mixed = functional.scaled_dot_product_attention(
+                    query,
+                    key,
+                    value,
+                    attn_mask=seen.to(query.dtype).expand(count, heads, longest, longest),
+                )
+                mixed = mixed.transpose(1, 2).reshape(count, longest, size)
+                states = states + self._dense(mixed, f"{number}.mixed", added)
+                states = self._normed(states, f"{number}.mixed_norm")
+                inner = self._dense(states, f"{number}.inner", added)
+                inner = functional.gelu(inner, approximate="tanh")
+                states = states + self._dense(inner, f"{number}.outer", added)
+                states = self._normed(states, f"{number}.outer_norm")
+        return states
 
     def _dense(self, states: Tensor, name: str, added: Learning) -> Tensor:
-        result = functional.linear(states, self._own[name], self._own[f"{name}.bias"])
+        result = states @ self._own[f"{name}.weight"] + self._own[f"{name}.bias"]
         if name in added:
             down, up = added[name]
-            result = result + functional.dropout(states @ down, DROPPED) @ up
+            learns = torch.is_grad_enabled()
+            result = result + functional.dropout(states @ down, DROPPED, training=learns) @ up
         return result
 
     def _normed(self, states: Tensor, name: str) -> Tensor:
         weight, bias = self._own[f"{name}.weight"], self._own[f"{name}.bias"]
-        return functional.layer_norm(states, (DIMENSION,), weight, bias, EPSILON)
+        return functional.layer_norm(
+            states.float(), (self._shape.dimension,), weight, bias, self._shape.epsilon
+        )
+
+
+def _there(texts: Sequence[Sequence[int]]) -> Tensor:
+    """Where there is a token, (texts, tokens)."""
+    lengths = torch.tensor([len(text) for text in texts])
+    return torch.arange(int(lengths.max()))[None] < lengths[:, None]
 
 
 def batches(lessons: Lessons) -> Iterator[list[int]]:
@@ -247,11 +297,11 @@ def loss_of(
     return functional.cross_entropy(odds + neither, wanted) + HELD * away + CONCERN * unlike
 
 
-def towers_learnt(encoder: minilm.MiniLM) -> dict[str, Tower]:
-    """Both towers, by name; the same on a machine each time."""
+def towers_learnt(name: str, encoder: Model) -> dict[str, Learning]:
+    """Both towers, by name."""
     torch.manual_seed(0)
-    model, lessons, draw = Model(encoder), lessons_of(encoder), random.Random(1)
-    towers = {name: model.added(seed) for seed, name in enumerate(minilm_taught.TOWERS)}
+    lessons, draw = lessons_of(encoder), random.Random(1)
+    towers = {tower: encoder.added(seed) for seed, tower in enumerate(TOWERS)}
     learning = [half for tower in towers.values() for both in tower.values() for half in both]
     concern = lessons.concern.clone().requires_grad_()
     adam = torch.optim.Adam([*learning, concern])
@@ -259,41 +309,50 @@ def towers_learnt(encoder: minilm.MiniLM) -> dict[str, Tower]:
     started, lost = time.monotonic(), 0.0
     for step in range(1, steps + 1):
         for group in adam.param_groups:
-            group["lr"] = PACE * min(1, step / WARM, SLOW * (1 - step / (steps + 1)))
-        loss = loss_of(model, lessons, next(steady), towers, concern, draw)
+            group["lr"] = PACES[name] * min(1, step / WARM, SLOW * (1 - step / (steps + 1)))
+        loss = loss_of(encoder, lessons, next(steady), towers, concern, draw)
         adam.zero_grad()
         loss.backward()
         adam.step()
         lost += float(loss.detach())
-        if step % 25 == 0:
-            print(f"{step}/{steps} {lost / 25:.3f} {time.monotonic() - started:.0f} s", flush=True)
+        if step % 10 == 0:
+            print(f"{step}/{steps} {lost / 10:.3f} {time.monotonic() - started:.0f} s", flush=True)
             lost = 0.0
+    return towers
+
+
+def learnt_of(tower: Tower) -> Learning:
+    """The products that a tower adds, as it is read from a file."""
     return {
-        name: minilm_taught.tower_of(
-            {
-                matrix: (down.detach().numpy(), up.detach().numpy())
-                for matrix, (down, up) in tower.items()
-            }
-        )
-        for name, tower in towers.items()
+        part: (torch.tensor(down * scale), torch.tensor(up.astype(np.float32)))
+        for part, (down, scale, up) in tower.items()
     }
 
 
 def main() -> None:
-    """`--concern` leaves the towers as they are."""
-    encoder = minilm.model()
-    if "--concern" in sys.argv:
-        before = minilm_taught.taught()
-        towers = dict(zip(minilm_taught.TOWERS, (before.messages, before.notes), strict=True))
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition(": ")[0])
+    parser.add_argument("name", choices=list(OWN))
+    parser.add_argument("--concern", action="store_true", help="leave the towers as they are")
+    given = parser.parse_args()
+    name, encoder = given.name, Model(given.name)
+    if given.concern:
+        before = taught(name)
+        towers: dict[str, Tower] = {"message": before.messages, "note": before.notes}
     else:
-        towers = towers_learnt(encoder)
+        towers = {
+            tower: tower_of(
+                {part: (down.detach().numpy(), up.detach().numpy()) for part, (down, up) in each.items()}
+            )
+            for tower, each in towers_learnt(name, encoder).items()
+        }
     examples = example_notes("en")
-    messages = encoder.embed(examples.messages, towers["message"])
-    notes = encoder.embed(examples.notes, towers["note"])
-    texts, personal = encoder_examples(minilm.MiniLMEmbedder.name)
-    concern = encoder_lesson(encoder.embed(texts, towers["message"]), personal)
+    messages = encoder.embed_texts(examples.messages, learnt_of(towers["message"])).numpy()
+    notes = encoder.embed_texts(examples.notes, learnt_of(towers["note"])).numpy()
+    texts, personal = encoder_examples(name)
+    sounding = encoder.embed_texts(texts, learnt_of(towers["message"])).numpy()
     scale = calibration(messages @ notes.T)
-    keep(minilm_taught.FILE, lambda file: minilm_taught.write(file, towers, concern, *scale))
+    concern = encoder_lesson(sounding, personal)
+    keep(file_of(name), lambda file: write(file, towers, concern, *scale))
 
 
 if __name__ == "__main__":

@@ -76,7 +76,7 @@ def _of_the_instance() -> Iterator[Step]:
         "A finer search",
         "An encoder finds what says the same in other words.",
         settings.IZZY_EMBEDDER != "static",
-        how="Run make setup and leave IZZY_EMBEDDER out (minilm, for English), or set it to ollama:nomic-embed-text.",
+        how="Run make setup and leave IZZY_EMBEDDER out (minilm, for English), or set it to mpnet or ollama:nomic-embed-text.",
     )
     yield Step(
         "A sandbox",

@@ -4,6 +4,7 @@ import logging
 import os
 import sys
 import zipfile
+import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from threading import get_ident
@@ -13,6 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 logger = logging.getLogger(__name__)
+
+UNREADABLE = (
+    OSError,
+    KeyError,
+    ValueError,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+"""The errors of reading a zip, or an array, whose bytes are not what they were."""
 
 
 def kept_file(name: str) -> Path:
@@ -42,7 +55,7 @@ def arrays_kept(
             return dict(kept)
     except FileNotFoundError:
         pass
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile):
+    except UNREADABLE:
         logger.exception("%s cannot be read: it is made anew", path.name)
     made = make()
     try:

@@ -18,7 +18,7 @@ from apps.search.backends import Space
 from apps.search.embedders.base import Embedder, EmbedderDown, Matrix, Vector
 from apps.search.embedders.deadline import ANSWER_SECONDS, answered_within, is_late
 from apps.search.embedders.engines import embedder_for, encoder_knows
-from apps.search.embedders.minilm import MiniLMEmbedder
+from apps.search.embedders.own import OWN
 from apps.search.embedders.static import DIMENSION, StaticEmbedder
 from apps.search.models import EmbeddingSpace
 from apps.search.text.analysis import detect_language
@@ -26,11 +26,13 @@ from apps.search.text.analysis import detect_language
 DOWN_SECONDS = 15.0
 """After a failure an encoder is left alone for this time, so that searches do not wait for it one by one."""
 MAX_VECTORS = 512
+TEXTS_IN_TIME = 10
+"""Documents that Izzy's own encoders have the time of an answer for: a page may compare more."""
 Role = EmbeddingSpace.Role
 
 
 class Use(Enum):
-    """The use of a text's vector: models have other prefixes for questions; `minilm` has a tower for messages."""
+    """The use of a text's vector: models have other prefixes for questions; Izzy's own have a tower for messages."""
 
     QUERY = auto()
     MESSAGE = auto()
@@ -79,7 +81,7 @@ def side_vectors(space: Space | None, texts: Sequence[str], use: Use) -> Matrix 
     """
     if space is None or not texts:
         return None
-    if use is Use.MESSAGE and space.name != MiniLMEmbedder.name:
+    if use is Use.MESSAGE and space.name not in OWN:
         use = Use.QUERY  # which may have been asked before
     keys = {text: (space.id, use, blake2b(text.encode(), digest_size=16).digest()) for text in texts}
     with _lock:
@@ -117,7 +119,10 @@ def _asked(space: Space, texts: list[str], use: Use) -> Matrix:
                 _vectors.popitem(last=False)
         return rows
 
-    return answered_within(ANSWER_SECONDS, space.name, ask)
+    seconds = ANSWER_SECONDS
+    if space.name in OWN and use is Use.DOCUMENT:  # which computes, and is never away
+        seconds *= max(1.0, len(texts) / TEXTS_IN_TIME)
+    return answered_within(seconds, space.name, ask)
 
 
 def side_space() -> Space | None:

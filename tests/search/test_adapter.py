@@ -4,14 +4,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pytest_django import Settings
 
 from apps.accounts.models import User
 from apps.search.backends import Space
 from apps.search.documents import Scope
-from apps.search.embedders import engines, minilm_taught
+from apps.search.embedders import engines, taught
 from apps.search.embedders.base import unit_rows
 from apps.search.embedders.engines import embedder_for
-from apps.search.embedders.minilm import model
+from apps.search.embedders.own import MINILM, model
 from apps.search.filling import encoder_learn, sweep_vectors, vectors_fill
 from apps.search.health import check_embedder
 from apps.search.models import EmbeddingSpace, Passage
@@ -23,7 +24,7 @@ from apps.search.selectors import search
 from apps.search.spaces import Role, note_up
 from benchmarks._people import ASKED, TUNED, people
 from tests.search.conftest import save
-from tests.search.test_encoder import needs_weights
+from tests.search.test_encoder import needs_mpnet, needs_weights
 
 
 def test_an_adapter_learns_the_way_from_messages_to_their_notes() -> None:
@@ -86,16 +87,16 @@ def test_minilm_comes_taught_which_note_matters_to_which_message(minilm_examples
     encoder = embedder_for("minilm")
     messages, notes = minilm_examples.messages, minilm_examples.notes
     own = np.array(minilm_examples.noted)
-    taught, untaught = (
+    towers, untaught = (
         embed(messages) @ encoder.embed_documents(notes).T
         for embed in (encoder.embed_messages, encoder.embed_queries)
     )
-    first, before = ((each.argmax(axis=1) == own).mean() for each in (taught, untaught))
+    first, before = ((each.argmax(axis=1) == own).mean() for each in (towers, untaught))
     assert first > 1.3 * before
-    adapter = minilm_taught.taught()
-    assert adapter.noise == pytest.approx(taught.mean(), abs=0.05)
+    adapter = taught.taught(MINILM)
+    assert adapter.noise == pytest.approx(towers.mean(), abs=0.05)
     assert (
-        np.quantile(taught[np.arange(len(own)), own], 0.5)
+        np.quantile(towers[np.arange(len(own)), own], 0.5)
         > adapter.noise + 2 * (adapter.match - adapter.noise) / 10
     )
 
@@ -104,7 +105,7 @@ def test_minilm_comes_taught_which_note_matters_to_which_message(minilm_examples
 def test_documents_stay_near_to_what_the_encoder_made_of_them(minilm_examples: Examples) -> None:
     encoder = embedder_for("minilm")
     texts = minilm_examples.notes
-    own = model().embed(texts)
+    own = model(MINILM).embed(texts)
     assert np.median((encoder.embed_documents(texts) * own).sum(axis=1)) > 0.9
 
 
@@ -114,14 +115,14 @@ def test_what_is_taught_is_written_in_whole_steps(
     random = np.random.default_rng(3)
     added = {
         name: {"one": (random.normal(size=(8, 2)).astype("f4"), random.normal(size=(2, 6)).astype("f4"))}
-        for name in minilm_taught.TOWERS
+        for name in taught.TOWERS
     }
-    towers = {name: minilm_taught.tower_of(each) for name, each in added.items()}
+    towers = {name: taught.tower_of(each) for name, each in added.items()}
     file = tmp_path / "taught.npz"
     with file.open("wb") as opened:
-        minilm_taught.write(opened, towers, np.arange(9, dtype="f4"), 0.1, 0.7)
-    monkeypatch.setattr(minilm_taught, "FILE", file)
-    read = minilm_taught.taught.__wrapped__()
+        taught.write(opened, towers, np.arange(9, dtype="f4"), 0.1, 0.7)
+    monkeypatch.setattr(taught, "file_of", lambda _: file)
+    read = taught.taught.__wrapped__(MINILM)
     assert (read.noise, read.match, read.concern.tolist()) == (0.1, 0.7, list(range(9)))
     for tower, name in ((read.messages, "message"), (read.notes, "note")):
         down, scale, up = tower["one"]
@@ -132,9 +133,11 @@ def test_what_is_taught_is_written_in_whole_steps(
 
 @needs_weights
 @pytest.mark.usefixtures("minilm")
+@pytest.mark.parametrize("name", [MINILM, pytest.param("mpnet", marks=needs_mpnet)])
 def test_a_note_comes_up_where_it_matters_to_a_message_that_says_nothing_like_it(
-    alice: User,
+    alice: User, settings: Settings, name: str
 ) -> None:
+    settings.IZZY_EMBEDDER = name
     save(
         alice,
         "Prawns and crab make her throat swell.",
@@ -164,7 +167,7 @@ def test_vectors_of_an_encoder_that_has_been_taught_otherwise_since_are_made_ane
     vectors_fill()
     space = EmbeddingSpace.objects.get(role=Role.SIDE)
     made = list(Passage.objects.order_by("id").values_list("side_vector", flat=True))
-    assert bytes(space.concern or b"") == minilm_taught.taught().mark
+    assert bytes(space.concern or b"") == taught.taught(MINILM).mark
     encoder_learn()  # has nothing to do
     for older in (b"then", np.zeros(385, dtype="<f4").tobytes(), None):  # as versions before kept it
         EmbeddingSpace.objects.update(concern=older)
@@ -189,9 +192,10 @@ def test_a_damaged_file_of_what_was_taught_leaves_search_as_without_the_encoder(
 ) -> None:
     save(alice, "Prawns and crab make her throat swell.", "The car is in the garage.")
     vectors_fill()
-    (tmp_path / "taught.npz").write_bytes(minilm_taught.FILE.read_bytes()[:-2000])
-    monkeypatch.setattr(minilm_taught, "FILE", tmp_path / "taught.npz")
-    minilm_taught.taught.cache_clear()
+    whole = taught.file_of(MINILM).read_bytes()
+    (tmp_path / "taught.npz").write_bytes(whole[:-2000])
+    monkeypatch.setattr(taught, "file_of", lambda _: tmp_path / "taught.npz")
+    taught.taught.cache_clear()
     engines._make.cache_clear()
     encoder_lesson._lessons.clear()
     try:

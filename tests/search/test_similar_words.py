@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from apps.accounts.models import User
-from apps.search.embedders.minilm import weights_file
+from apps.search.embedders import own
 from apps.search.proactive import word_table as words
 from apps.search.proactive.concern import whole_lesson
 from apps.search.proactive.contextual_query import contextual_query
@@ -81,9 +81,10 @@ def test_words_of_other_scripts_and_signs_are_compared_with_nothing(table: WordT
 def test_without_the_package_or_with_a_damaged_one_there_is_no_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    for found in (None, tmp_path / "gone.zip", tmp_path / "model.zip"):
-        (tmp_path / "model.zip").write_bytes(b"no zip")
-        monkeypatch.setattr(words, "weights_file", lambda found=found: found)
+    (tmp_path / "model.zip").write_bytes(b"no zip")
+    for found in ([], [tmp_path / "gone.zip"], [tmp_path / "model.zip"]):
+        for module in (own, words):
+            monkeypatch.setattr(module, "weights_files", lambda _, found=found: found)
         assert words.word_table.__wrapped__("en") is None
     assert len(caplog.records) == 2
 
@@ -91,35 +92,38 @@ def test_without_the_package_or_with_a_damaged_one_there_is_no_table(
 def test_vectors_that_were_kept_are_those_of_the_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: WordTable
 ) -> None:
-    path = weights_file()
-    assert path is not None
     monkeypatch.setattr("sys.prefix", str(tmp_path))
-    made = words.read_table(path)
-    words.keep_table()
+    made = words.read_table()
     (kept,) = tmp_path.iterdir()
     texts, content = ["an appointment with my doctor", "shellfish"], {"physician": 1.0, "oyster": 0.5}
     monkeypatch.setattr(words, "_shortened", None)  # it is read, not made again
-    assert words.read_table(path).shares(content, texts).tolist() == made.shares(content, texts).tolist()
+    assert words.read_table().shares(content, texts).tolist() == made.shares(content, texts).tolist()
     kept.unlink()
     with pytest.raises(TypeError):
-        words.read_table(path)
+        words.read_table()
 
 
 @pytest.mark.parametrize("damaged", [b"", bytes(4096)])
 def test_kept_vectors_that_are_damaged_are_made_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: WordTable, damaged: bytes
 ) -> None:
-    path = weights_file()
-    assert path is not None
     monkeypatch.setattr("sys.prefix", str(tmp_path))
-    words.keep_table()
+    words.read_table()
     (kept,) = tmp_path.iterdir()
     size = kept.stat().st_size
     kept.write_bytes(damaged)
     texts, content = ["an appointment with my doctor", "shellfish"], {"physician": 1.0, "oyster": 0.5}
-    made = words.read_table(path).shares(content, texts)
+    made = words.read_table().shares(content, texts)
     assert made == pytest.approx(table.shares(content, texts), abs=0.02)
     assert kept.stat().st_size == size
+
+
+def test_of_a_talk_the_newest_message_is_read_first() -> None:
+    """An encoder reads the beginning of a long text: the answer before may be longer than that."""
+    talk = ["How hot does a kiln get?", "Very hot. " * 100, "And would that be too much for mine?"]
+    query = contextual_query(talk, ["en"])
+    assert query.lean
+    assert query.queries[0][0].split("\n")[:2] == [talk[2], talk[0]]
 
 
 def test_a_note_in_other_words_comes_up_and_says_by_what(alice: User) -> None:

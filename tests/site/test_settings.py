@@ -14,7 +14,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.http.request import validate_host
 
 import manage
-from apps.search.embedders.minilm import PACKAGE
+from apps.search.embedders.own import MINILM, OWN
 from izzysite import env
 from izzysite.env import allowed_hosts, public_host
 
@@ -286,8 +286,9 @@ def test_what_is_no_address_of_a_redis_is_told_at_the_start(
 
 @pytest.mark.parametrize(("found", "named"), [("True", "minilm"), ("None", "static")])
 def test_the_encoder_that_comes_along_is_in_use_where_its_weights_are(found: str, named: str) -> None:
+    (file,) = OWN[MINILM].parts
     code = (
-        f"import importlib.util as util; util.find_spec = lambda name: {found} if name == {PACKAGE!r} else 0 / 0;"
+        f"import importlib.util as util; util.find_spec = lambda name: {found} if name == {file.split('/')[0]!r} else 0 / 0;"
         "from izzysite import settings; print(settings.IZZY_EMBEDDER)"
     )
     environment = {name: value for name, value in os.environ.items() if name != "IZZY_EMBEDDER"}

@@ -18,9 +18,9 @@ from apps.search.embedders.base import (
     Matrix,
     answered_rows,
 )
-from apps.search.embedders.minilm import MiniLMEmbedder
-from apps.search.embedders.minilm_taught import taught
+from apps.search.embedders.own import OWN, OwnEmbedder
 from apps.search.embedders.static import StaticEmbedder
+from apps.search.embedders.taught import taught
 
 if TYPE_CHECKING:
     import httpx
@@ -110,7 +110,7 @@ CALIBRATION = {
     "all-minilm": (0.1, 0.85),
 }
 """Model -> `noise` and `match`, as `manage.py benchmark encoder` measures them."""
-ENGLISH_ALONE = frozenset([MiniLMEmbedder.name, "ollama:all-minilm"])
+ENGLISH_ALONE = frozenset([*OWN, "ollama:all-minilm"])
 """Encoders that make vectors of any text, but of other languages such as say little."""
 BATCH = 64
 QUERY_SECONDS = 30.0
@@ -209,7 +209,7 @@ _lock = threading.Lock()
 
 
 def embedder_for(name: str) -> Embedder:
-    """The process' one embedder of that name: `static`, `minilm` or `ENGINE:MODEL`.
+    """The process' one embedder of that name: `static`, `minilm`, `mpnet` or `ENGINE:MODEL`.
 
     Raises EmbedderMissing for a name that is neither and where a package is not installed.
     """
@@ -221,14 +221,14 @@ def embedder_for(name: str) -> Embedder:
 def _make(name: str) -> Embedder:
     if name == StaticEmbedder.name:
         return StaticEmbedder()
-    if name == MiniLMEmbedder.name:
-        return MiniLMEmbedder()
+    if name in OWN:
+        return OwnEmbedder(name)
     engine, _, model = name.partition(":")
     factory = _FACTORIES.get(engine)
     if factory is None or not model:
         engines = ", ".join(f"{engine}:MODEL" for engine in _FACTORIES)
         raise EmbedderMissing(
-            f"IZZY_EMBEDDER must be static or one of minilm, {engines}, not {name!r}.",
+            f"IZZY_EMBEDDER must be static or one of {', '.join(OWN)}, {engines}, not {name!r}.",
             code="unknown_embedder",
         )
     return factory(model)
@@ -241,7 +241,7 @@ def encoder_knows(name: str, languages: Collection[str]) -> bool:
 
 def taught_mark(name: str) -> bytes:
     """The mark of a version of an encoder that comes taught, whose vectors no other has; b"" of one that learns here."""
-    return taught().mark if name == MiniLMEmbedder.name else b""
+    return taught(name).mark if name in OWN else b""
 
 
 @cache

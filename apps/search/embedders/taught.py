@@ -1,12 +1,11 @@
-"""The lessons of `minilm`, taught on top of all-MiniLM-L6-v2: which notes matter to which messages, and which messages concern the user.
+"""The lessons of the encoders that Izzy computes: which notes matter to which messages, and which messages concern the user.
 
-Its texts are compared with a message as two that are about the same; a note matters to more than that: an allergy to a
-restaurant, a timid dog to fireworks. So the encoder has two towers, one for messages and one for notes, each of which adds a product of
-two small matrices to each of its own (LoRA, arXiv:2106.09685). They, `concern` and the calibration stand in `minilm_taught.npz`, which
-`scripts/teach_minilm.py` makes of the examples of `apps/search/proactive/`.
+As they came, a text is compared with a message as two that are about the same; a note matters to more than that: an allergy to a
+restaurant, a timid dog to fireworks. So an encoder has two towers, one for messages and one for notes, each of which adds a product of
+two small matrices to each of its own (LoRA, arXiv:2106.09685). They, `concern` and the calibration stand in a file for each encoder, which
+`scripts/teach_encoder.py` makes of the examples of `apps/search/proactive/`.
 """
 
-import zipfile
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from apps.search.embedders.base import EmbedderDown, Vector
+from apps.search.kept import UNREADABLE
 
-FILE = Path(__file__).parent / "minilm_taught.npz"
+FOLDER = Path(__file__).parent
 TOWERS = ("message", "note")
 STEPS = 127
 """A number is one of so many steps to either side of zero."""
@@ -31,7 +31,8 @@ how much each rank counts."""
 
 @dataclass(frozen=True, slots=True)
 class Taught:
-    """`concern` is weights and offset for vectors of messages, (385,); `noise` and `match` calibrate cosines of messages with notes.
+    """`concern` is weights and offset for vectors of messages, (dimension + 1,); `noise` and `match` calibrate cosines of messages
+    with notes.
 
     `mark` tells the notes' vectors from those of another tower.
     """
@@ -44,22 +45,32 @@ class Taught:
     mark: bytes
 
 
+def file_of(name: str) -> Path:
+    """Where the lessons of the encoder of that name stand."""
+    return FOLDER / f"{name}_taught.npz"
+
+
 @cache
-def taught() -> Taught:
-    """The contents of the file; 1 MB. Raises EmbedderDown."""
+def taught(name: str) -> Taught:
+    """The contents of the file of an encoder; 1 to 3 MB. Raises EmbedderDown."""
+    path = file_of(name)
     try:
-        with np.load(FILE) as file:
+        with np.load(path) as file:
             parts = dict(file.items())
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise EmbedderDown(f"{FILE.name}, of the embedder minilm, cannot be read: {error}") from error
+        return _of(parts)
+    except UNREADABLE as error:
+        raise EmbedderDown(f"{path.name}, of the embedder {name}, cannot be read: {error}") from error
+
+
+def _of(parts: Mapping[str, NDArray[Any]]) -> Taught:
     messages, notes = (
         {
-            name: (
-                parts[f"{tower}.{name}.down"],
-                parts[f"{tower}.{name}.scale"],
-                parts[f"{tower}.{name}.up"],
+            matrix: (
+                parts[f"{tower}.{matrix}.down"],
+                parts[f"{tower}.{matrix}.scale"],
+                parts[f"{tower}.{matrix}.up"],
             )
-            for name in parts["matrices"].tolist()
+            for matrix in parts["matrices"].tolist()
         }
         for tower in TOWERS
     )

@@ -1,14 +1,18 @@
 """Makes what is kept beside the packages: `python -m apps.search.proactive`, once they are installed."""
 
-from apps.search.embedders.minilm import model, weights_file
+from apps.search.embedders.base import EmbedderDown
+from apps.search.embedders.own import OWN, model, weights_files
 from apps.search.proactive.concern import FOLDER, whole_lesson
 from apps.search.proactive.contextual_query import word_usage
-from apps.search.proactive.word_table import keep_table
+from apps.search.proactive.word_table import LANGUAGE, word_table
 
 if __name__ == "__main__":
-    keep_table()
+    word_table(LANGUAGE)
     whole_lesson()
     for messages in FOLDER.glob("*.json"):
         word_usage(messages.stem)
-    if weights_file() is not None:
-        model()  # which keeps its weights
+    for name in filter(weights_files, OWN):
+        try:
+            model(name)  # which keeps its weights
+        except EmbedderDown as error:
+            print(error.message)

@@ -160,7 +160,8 @@ def contextual_query(talk: Sequence[str], languages: Collection[str]) -> Context
             content[word] = max(content.get(word, 0.0), share * says)
     times = Counter(word for message, _ in parts for word in message.words)
     words = {word: weight / times[word] for word, weight in words.items()}
-    text = "\n".join(message.text for message, _ in reversed(parts))
+    # The newest first: of a long text an encoder reads the beginning, and it weighs that more.
+    text = "\n".join(message.text for message, _ in parts)
     queries: list[tuple[str, Mapping[str, float]]] = [(text, words)]
     clauses = [] if lean else [part for part in _CLAUSES.split(newest.text) if part.strip()]
     for clause in clauses if len(clauses) > 1 else ():

@@ -1,7 +1,7 @@
 """An encoder's vectors are taught by example which messages concern the user, and which notes matter to what.
 
 It is learnt once, and anew where examples or these modules have changed, and kept with the space (`EmbeddingSpace.concern`).
-`minilm` comes taught (`embedders/minilm_taught.py`); with its space stands only what tells by which of its versions the vectors are.
+Those that Izzy computes come taught (`embedders/taught.py`); with their space stands only what tells by which of its versions the vectors are.
 """
 
 import zlib
@@ -16,7 +16,7 @@ import numpy as np
 from apps.search.backends import Space
 from apps.search.embedders.base import EmbedderDown, Matrix, Vector
 from apps.search.embedders.engines import encoder_knows, taught_mark
-from apps.search.embedders.minilm_taught import taught
+from apps.search.embedders.taught import taught
 from apps.search.models import EmbeddingSpace
 from apps.search.proactive import adapter, concern
 from apps.search.proactive.adapter import Adapter, adapter_of, example_notes
@@ -88,7 +88,7 @@ def _lesson_of(name: str, packed: bytes, dimension: int) -> EncoderLesson | None
         return None
     if not mark:
         return EncoderLesson.unpacked(packed, dimension)
-    came = taught()
+    came = taught(name)
     turn = Adapter(None, came.noise, came.match)
     return EncoderLesson(came.concern, turn) if packed == mark else None
 

@@ -5,7 +5,6 @@ the text that is nearest, so that a physician is a doctor. What is known of word
 (Apache License 2.0), of which nothing is computed; they come in a package of their own, without which there is no table.
 """
 
-import json
 import logging
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -17,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from apps.search.embedders.base import Matrix, unit_rows
-from apps.search.embedders.minilm import WEIGHTS, WORDS, weights_file
-from apps.search.kept import array_kept, keep, kept_file
+from apps.search.embedders.own import MINILM, TOKENIZER, WEIGHTS, weights_files, weights_zip
+from apps.search.embedders.transformer import WORDS, tensors
+from apps.search.kept import UNREADABLE, array_kept, kept_file
 from apps.search.text.analysis import split_words, stop_words
 
 logger = logging.getLogger(__name__)
@@ -79,38 +79,25 @@ class WordTable:
 @cache
 def word_table(language: str) -> WordTable | None:
     """The table of a language, None where there is none. Read once; it takes 3 MB, which processes share where it was kept."""
-    path = weights_file() if language == LANGUAGE else None
-    if path is None:
+    if language != LANGUAGE or not weights_files(MINILM):
         return None
     try:
-        return read_table(path)
-    except (OSError, KeyError, ValueError, zipfile.BadZipFile):
+        return read_table()
+    except UNREADABLE:
         logger.exception("the word vectors cannot be read: words are compared as they are written")
         return None
 
 
-def read_table(path: Path) -> WordTable:
-    """Read the table from a file of the package. Raises OSError, KeyError, ValueError or BadZipFile where it is damaged."""
+def read_table() -> WordTable:
+    """Read the table from the package. Raises one of UNREADABLE where it is damaged."""
     from tokenizers import Tokenizer
 
-    with zipfile.ZipFile(path) as packed:
-        tokenizer = Tokenizer.from_buffer(packed.read("tokenizer.json"))
+    with weights_zip(MINILM) as packed:
+        tokenizer = Tokenizer.from_buffer(packed.read(TOKENIZER))
         vectors = array_kept(_kept_file(packed), lambda: _shortened(packed, tokenizer))
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return WordTable(tokenizer, vectors)
-
-
-def keep_table() -> None:
-    """Keeps the shortened vectors in the virtual environment, so that no process needs half a second to make them."""
-    if (path := weights_file()) is None:
-        return
-    from tokenizers import Tokenizer
-
-    with zipfile.ZipFile(path) as packed:
-        vectors = _shortened(packed, Tokenizer.from_buffer(packed.read("tokenizer.json")))
-        kept = _kept_file(packed)
-    keep(kept, lambda file: np.save(file, vectors))
 
 
 def _kept_file(packed: zipfile.ZipFile) -> Path:
@@ -120,12 +107,7 @@ def _kept_file(packed: zipfile.ZipFile) -> Path:
 
 def _shortened(packed: zipfile.ZipFile, tokenizer: Any) -> NDArray[np.int8]:
     """All vectors, along the directions in which those of whole words differ most."""
-    with packed.open(WEIGHTS) as file:
-        # Eight bytes say how long the header is; it says where each tensor lies in what follows.
-        header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
-        begin, end = header[WORDS]["data_offsets"]
-        file.read(begin)
-        raw = np.frombuffer(file.read(end - begin), dtype="<f4").reshape(header[WORDS]["shape"])
+    raw = tensors(packed.read(WEIGHTS))[WORDS]
     whole = [
         place
         for word, place in tokenizer.get_vocab().items()
