@@ -25,6 +25,7 @@ from apps.search.spaces import Role, note_up
 from benchmarks._people import ASKED, TUNED, people
 from tests.search.conftest import save
 from tests.search.test_encoder import needs_mpnet, needs_weights
+from tests.search.test_occasions import with_occasions
 
 
 def test_an_adapter_learns_the_way_from_messages_to_their_notes() -> None:
@@ -156,6 +157,24 @@ def test_a_note_comes_up_where_it_matters_to_a_message_that_says_nothing_like_it
     assert best.text.startswith("Prawns")
     assert best.score > 0.2
     assert best.score > 2 * max(hit.score for hit in (*before, *others))
+
+
+@needs_weights
+@pytest.mark.usefixtures("minilm")
+@pytest.mark.parametrize("name", [MINILM, pytest.param("mpnet", marks=needs_mpnet)])
+def test_what_the_encoder_brings_up_is_not_said_to_come_of_an_occasion(
+    alice: User, settings: Settings, name: str
+) -> None:
+    settings.IZZY_EMBEDDER = name
+    with_occasions(alice, "Her dog Biscuit is terrified of loud bangs.", ("giving a talk, nervous",))
+    save(alice, "Ada plays the cello.", "Rent is due on the third.", "The car is in the garage.")
+    vectors_fill()
+    best, *_ = recall(
+        alice.pk, ["What should I do about New Year's Eve fireworks?"], top_k=3, scope=Scope()
+    )
+    assert best.text.startswith("Her dog")
+    assert best.parts["adapted"] > 1 > best.parts["encoder_occasion"]
+    assert best.reason == "Matters to messages like this one."
 
 
 @needs_weights

@@ -80,6 +80,8 @@ MARGIN = 8
 """Chance is allowed so many documents more than there are: of two notes the better is no good for being better."""
 LEAST, MOST, MOST_OCCASION = -2.5, 2.5, 3.0
 """Standing out less or more than this tells no more."""
+STANDING = (MEANING, OCCASION, ENCODED_OCCASION, ADAPTED)
+"""The evidence that begins at LEAST; the other begins at nothing."""
 ALL_WORDS, SUBSTANTIAL = 0.8, 0.7
 """A document that has so much of what the message tells, where that is enough to tell something, is about it whatever its
 vector says."""
@@ -104,14 +106,16 @@ def recall(
 
     `talk` is oldest first; the last three messages count, the older two as far as the newest leans on them. The
     `score` of the hits, 0..1, is comparable between messages: 0.45 separates what should be brought up from noise.
-    `parts` are the log-odds that speak for a hit. What the scope excludes is not found, but nothing worse comes up in its stead.
+    `parts` are the log-odds that speak for a hit, from where nothing stands out. What the scope excludes is not found, but nothing worse comes up in its stead.
     Hits have a `reason` unless nobody is to `explain` them.
     """
     seen = observe(user_id, talk, scope)
     if seen is None:
         return []
     scores = scores_of(seen)
-    parts = seen.evidence * np.asarray(seen.weights.wanted[: len(EVIDENCE)], dtype=np.float32)
+    speaking = seen.evidence.copy()
+    speaking[:, STANDING] -= LEAST
+    parts = speaking * np.asarray(seen.weights.wanted[: len(EVIDENCE)], dtype=np.float32)
     order = [
         place
         for place in np.argsort(-scores, kind="stable").tolist()
