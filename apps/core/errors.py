@@ -1,6 +1,19 @@
 """One family of errors, carried unchanged to REST, websocket and tool results as `{code, message, extra}`."""
 
+import zipfile
+import zlib
 from typing import ClassVar
+
+DAMAGED = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    OSError,
+    NotImplementedError,
+    RuntimeError,
+    ValueError,
+)
+"""The errors of reading a zip, a gzip or an array whose bytes are not what they were."""
 
 
 class IzzyError(Exception):

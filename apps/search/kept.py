@@ -3,8 +3,6 @@
 import logging
 import os
 import sys
-import zipfile
-import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from threading import get_ident
@@ -13,19 +11,12 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from apps.core.errors import DAMAGED
+
 logger = logging.getLogger(__name__)
 
-UNREADABLE = (
-    OSError,
-    KeyError,
-    ValueError,
-    EOFError,
-    NotImplementedError,
-    RuntimeError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
-"""The errors of reading a zip, or an array, whose bytes are not what they were."""
+UNREADABLE = (*DAMAGED, KeyError)
+"""The errors of reading what is damaged, or has not what is looked for in it."""
 
 
 def kept_file(name: str) -> Path:

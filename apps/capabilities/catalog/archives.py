@@ -3,7 +3,6 @@
 import io
 import stat
 import zipfile
-import zlib
 
 from apps.capabilities.catalog.drafts import (
     MAIN,
@@ -15,7 +14,7 @@ from apps.capabilities.catalog.drafts import (
 )
 from apps.capabilities.catalog.files import FILES, GENERATED, files_read
 from apps.capabilities.models import Capability
-from apps.core.errors import InvalidInput, TooLarge
+from apps.core.errors import DAMAGED, InvalidInput, TooLarge
 from apps.core.http.drf import parse_json
 from apps.core.text import depth_of
 
@@ -48,15 +47,7 @@ def archive_read(data: bytes) -> tuple[str, Draft]:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             texts = _texts(archive)
-    except (
-        zipfile.BadZipFile,
-        zlib.error,
-        NotImplementedError,
-        EOFError,
-        OSError,
-        ValueError,
-        RuntimeError,
-    ) as error:
+    except DAMAGED as error:
         raise _wrong(f"This is no zip file that can be read: {str(error)[:200]}") from error
     if MAIN not in texts or MANIFEST not in texts:
         raise _wrong(f"The archive must hold {MAIN} and {MANIFEST}.")

@@ -106,7 +106,8 @@ def recall(
 
     `talk` is oldest first; the last three messages count, the older two as far as the newest leans on them. The
     `score` of the hits, 0..1, is comparable between messages: 0.45 separates what should be brought up from noise.
-    `parts` are the log-odds that speak for a hit, from where nothing stands out. What the scope excludes is not found, but nothing worse comes up in its stead.
+    `parts` are the log-odds that speak for a hit, from where nothing stands out. What the scope excludes is not found, but nothing
+    worse comes up in its stead.
     Hits have a `reason` unless nobody is to `explain` them.
     """
     seen = observe(user_id, talk, scope)

@@ -19,7 +19,7 @@ from pathlib import Path
 from posixpath import splitext
 from typing import IO, BinaryIO
 
-from apps.core.errors import InvalidInput, TooLarge
+from apps.core.errors import DAMAGED, InvalidInput, TooLarge
 
 from ..uploads import Upload
 
@@ -36,15 +36,6 @@ _READABLE = re.compile(r"^(?!manifest).*\.(json|jsonl|af|md|markdown|csv|tsv|txt
 CHECKED = 50  # files of an archive that nobody knows which are looked at for damage
 _JUNK = re.compile(
     r"(^|/)(__MACOSX|\.git|\.obsidian|\.trash|\.Trash|node_modules)/|(^|/)(\._|\.DS_Store$|Thumbs\.db$)"
-)
-_BROKEN = (
-    zipfile.BadZipFile,
-    zlib.error,
-    EOFError,
-    OSError,
-    NotImplementedError,
-    RuntimeError,
-    ValueError,
 )
 ZIP, GZIP = b"PK", b"\x1f\x8b"
 UTF8_NAME = 0x800  # the flag of a zip's entry that says so
@@ -82,7 +73,7 @@ class Document:
         """The bytes. Reading raises InvalidInput where they are broken or cut off, TooLarge where there are too many."""
         try:
             file = self._open()
-        except _BROKEN as error:
+        except DAMAGED as error:
             raise InvalidInput(_broken(self.name), code="broken_archive") from error
         return io.BufferedReader(_Guarded(file, self.name, self._packed), 2**16)
 
@@ -103,7 +94,7 @@ class _Guarded(io.RawIOBase):
     def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
         try:
             data = self.file.read(len(buffer))
-        except _BROKEN as error:
+        except DAMAGED as error:
             raise InvalidInput(_broken(self.name), code="broken_archive") from error
         self.count += len(data)
         if _is_bomb(self.count, self.packed or self.count):
@@ -165,7 +156,7 @@ def _members(file: Path | IO[bytes], packed: int, name: str) -> list[Document]:
     try:
         archive = zipfile.ZipFile(file)  # closed with the last document that refers to it
         entries = archive.infolist()
-    except _BROKEN as error:
+    except DAMAGED as error:
         raise InvalidInput(_broken(name), code="broken_archive") from error
     if len(entries) > MAX_ENTRIES:
         raise TooLarge(f"{name} holds {len(entries):,} files; at most {MAX_ENTRIES:,} are accepted.")
