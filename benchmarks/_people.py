@@ -8,7 +8,8 @@ more such writers, the ninth, the tenth and the eleventh by two others each (the
 for each language), the twelfth in the eleventh's way, the thirteenth by five writers of two people each, in English alone. Each was
 asked before anything was fitted to it, or chosen by it. The fourteenth, in the thirteenth's way, was written after the second step of
 the odds had first been fitted, to all the others; it was asked of that and, as docs/search.md tells, of two fits after it. The fifteenth, in
-the same way again, was written while `mpnet` was being taught, when the fourteenth alone had been asked of that encoder as it came.
+the same way again, was written while `mpnet` was being taught, when the fourteenth alone had been asked of that encoder as it came. The
+sixteenth, in the same way, was written before `minilm` was taught for the second time, and asked of it afterwards.
 The occasions beside all but the fourth are what a model gave, one note at a time, to a prompt that asks what
 `apps/memory/prompts/occasions.md` asks; it saw no message. Those of the fourth were written note by note, before its messages.
 """
@@ -28,8 +29,10 @@ from benchmarks._scratch import make_user
 
 FOLDER = Path(__file__).parent / "people"
 TUNED = ("tuning", "held_back", "unseen", "fourth", "fifth", "sixth", "eighth")
-ASKED = ("fifteenth", "fourteenth", "thirteenth", "twelfth", "eleventh", "tenth", "ninth", "seventh")
-"""Sets of which nothing is among the example messages; to the first two nothing is fitted."""
+UNFITTED = ("sixteenth", "fifteenth", "fourteenth")
+"""Sets to which nothing is fitted."""
+ASKED = (*UNFITTED, "thirteenth", "twelfth", "eleventh", "tenth", "ninth", "seventh")
+"""Sets of which nothing is among the example messages."""
 KINDS = ("direct", "paraphrased", "oblique", "follow-up", "idle")
 
 

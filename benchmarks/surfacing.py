@@ -1,7 +1,8 @@
 """Which notes a message brings up by itself: how many of those wanted, and how few others.
 
-The people, their notes, messages and labels are those of `people/` (see `_people.py`). The weights are fitted to all sets
-but the fourteenth and the fifteenth, and what the people of seven say teaches concern, so that here those show a fit (`weights` leaves each set out). A talk is replayed message by message: what came up before counts, and is not brought up again.
+The people, their notes, messages and labels are those of `people/` (see `_people.py`). The weights are fitted to all sets but
+UNFITTED, and what the people of seven say teaches concern, so that the others show a fit (`weights` leaves each set out). A talk is
+replayed message by message: what came up before counts, and is not brought up again.
 
 Asked with what Izzy says by rule of when a note matters, as without any model; with the occasions that a model gave; and, with
 `--encoder`, also with an encoder beside the bundled vectors. The baseline is the plain rule: the score that search gives, times

@@ -16,7 +16,7 @@ is told in docs/search.md.
 
 import zlib
 from argparse import ArgumentParser
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -55,7 +55,7 @@ from apps.search.proactive.odds import (
 from apps.search.proactive.recall import observe
 from apps.search.spaces import encoder_name
 from benchmarks import _encoders
-from benchmarks._people import ASKED, KINDS, TUNED, Person, Said, holder_of, people
+from benchmarks._people import ASKED, KINDS, TUNED, UNFITTED, Person, Said, holder_of, people
 from benchmarks._scratch import scratch_database
 from benchmarks.calibrate import logistic
 from benchmarks.report import Report
@@ -159,7 +159,8 @@ def _choices(given: bool, shared: bool, languages: Sequence[str]) -> list[Choice
     """The choices of all people, by the occasions `given` by a model or those made by rule, from a memory of their own or one `shared`
     by those of their set and language: who has more notes is brought more by chance."""
     found: list[Choice | None] = []
-    sets = (*TUNED, *ASKED[2:]) if "en" in languages else ASKED[2:]
+    fitted = tuple(name for name in ASKED if name not in UNFITTED)
+    sets = (*TUNED, *fitted) if "en" in languages else fitted
     everybody = [replace(one, key=f"{name} {one.key}") for name in sets for one in people(name)]
     told = {said.talk[-1].casefold() for person in everybody for said in person.messages}
     with scratch_database():
@@ -168,14 +169,14 @@ def _choices(given: bool, shared: bool, languages: Sequence[str]) -> list[Choice
         if encoder_name():
             side_fill(encoder_name())
         for person, memory in zip(known, memories, strict=True):
-            concern = _concern_without(frozenset(said.talk[-1] for said in person.messages))
+            concern = _concern_without(said.talk[-1] for said in person.messages)
             found += [_choice(person, memory, said, concern) for said in person.messages]
         folds: dict[int, list[str]] = {}
         for text in example_messages()[0]:
             folds.setdefault(zlib.crc32(text.encode()) % FOLDS, []).append(text)
         idle = {text for text, own in zip(*example_messages(), strict=True) if not own}
         for fold in folds.values():
-            concern = _concern_without(frozenset(fold))
+            concern = _concern_without(fold)
             rest = [text for text in fold if text in idle]
             for language in languages:
                 own = set(example_messages(language)[0])
@@ -207,11 +208,14 @@ def _memories(known: Sequence[Person], given: bool, shared: bool) -> list[_Memor
     return [found[sharing(person)] for person in known]
 
 
-@cache
-def _concern_without(texts: frozenset[str]) -> Concern:
-    """The lessons that some example messages had no part in."""
-    left = {text.casefold() for text in texts}
+def _concern_without(texts: Iterable[str]) -> Concern:
+    """The lessons that some texts had no part in, be they example messages or not."""
+    known = {text.casefold() for text in example_messages()[0]}
+    return _concern_of_others(frozenset(text.casefold() for text in texts) & known)
 
+
+@cache
+def _concern_of_others(left: frozenset[str]) -> Concern:
     def kept(texts: Sequence[str], personal: Sequence[bool]) -> tuple[list[str], list[bool]]:
         rest = [place for place, text in enumerate(texts) if text.casefold() not in left]
         return [texts[place] for place in rest], [personal[place] for place in rest]

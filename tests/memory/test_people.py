@@ -7,10 +7,20 @@ import pytest
 
 from apps.memory.occasions.phrases import MAX_OCCASIONS
 from apps.search.proactive.concern import example_messages
-from benchmarks._people import ASKED, KINDS, TUNED, Person, Said, content_stems, kind_of, people
+from benchmarks._people import (
+    ASKED,
+    KINDS,
+    TUNED,
+    UNFITTED,
+    Person,
+    Said,
+    content_stems,
+    kind_of,
+    people,
+)
 
 SETS = {name: people(name) for name in (*TUNED, *ASKED)}
-ENGLISH_ALONE = ("fifteenth", "fourteenth", "thirteenth")
+ENGLISH_ALONE = (*UNFITTED, "thirteenth")
 EVERYBODY = [person for those in SETS.values() for person in those]
 
 
