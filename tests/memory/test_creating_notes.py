@@ -1,10 +1,12 @@
 """Saving notes, one or many."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from apps.accounts.models import User
 from apps.core.errors import InvalidInput, IzzyError, TooLarge
@@ -30,6 +32,16 @@ def test_a_note_starts_with_the_documented_values(alice: User) -> None:
 def test_a_short_term_note_starts_lower_and_fades_faster(alice: User) -> None:
     note = memory_create(user_id=alice.pk, content="The meeting is at three.", tier="short_term")
     assert (note.priority, note.decay_rate) == (0.6, 0.02)
+
+
+def test_a_note_saved_while_the_clock_ran_ahead_is_found_once_it_is_right(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ahead = timezone.now() + timedelta(hours=9)
+    with monkeypatch.context() as patch:
+        patch.setattr(timezone, "now", lambda: ahead)
+        note = memory_create(user_id=alice.pk, content="The user is allergic to penicillin.")
+    assert found(alice, "penicillin") == [note.pk]
 
 
 def test_priority_and_decay_can_be_given(alice: User) -> None:

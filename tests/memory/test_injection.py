@@ -440,6 +440,22 @@ def test_a_note_corrected_since_it_was_shown_is_shown_anew(
     assert still_shown(bob.pk, items) == set()
 
 
+def test_the_short_end_of_a_long_note_is_shown_once(alice: User, note: MakeNote) -> None:
+    words = " ".join(f"step{number} press" for number in range(170))
+    long = note(
+        alice, f"The handbook: {words}. The boiler is repaired by Marek in Krakow, never for cash."
+    )
+    asked = ["Who repairs the boiler, Marek?"]
+    (item,) = surface(alice.pk, asked).items
+    assert item.text.startswith("…")
+    assert item.text.endswith("never for cash.")
+    assert still_shown(alice.pk, [item.to_json()]) == {long.pk}
+    memory_update(
+        user_id=alice.pk, memory_id=long.pk, content=f"{words}. The boiler is repaired by Ola."
+    )
+    assert still_shown(alice.pk, [item.to_json()]) == set()
+
+
 def test_nobody_elses_notes_are_brought_up(alice: User, bob: User, note: MakeNote) -> None:
     note(alice, "The router stands in the hall closet.", importance=5)
     assert surface(bob.pk, ["Where is the router?"]).items == ()

@@ -2,8 +2,10 @@
 twice, nothing is lost, and what waits is made up for."""
 
 import json
+import threading
 from collections.abc import Callable
 from io import StringIO
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
@@ -18,10 +20,11 @@ from apps.memory.notes.creation import memory_create, memory_submit
 from apps.memory.notes.revisions import Change
 from apps.memory.recall.injection import surface
 from apps.search import filling, health, spaces
-from apps.search.embedders import engines
+from apps.search.embedders import engines, own
 from apps.search.embedders.base import EmbedderDown, Matrix
 from apps.search.embedders.deadline import ANSWER_SECONDS, answered_within, is_late
 from apps.search.embedders.engines import OllamaEmbedder
+from apps.search.embedders.own import MINILM, OwnEmbedder
 from apps.search.filling import vectors_fill
 from apps.search.health import check_embedder
 from apps.search.index import cache
@@ -285,3 +288,21 @@ def test_nobody_waits_for_it_with_the_index_locked(
     similar(alice.pk, "I have a kitten")
     assert len(locked) == 5
     assert not any(locked)
+
+
+def test_an_encoder_without_room_or_a_thread_is_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> Matrix:
+        raise MemoryError
+
+    monkeypatch.setattr(own, "model", lambda _: SimpleNamespace(embed=full))
+    encoder = OwnEmbedder(MINILM)
+    for embed in (encoder.embed_documents, encoder.embed_queries, encoder.embed_messages):
+        with pytest.raises(EmbedderDown, match="no room"):
+            embed(["a word"])
+
+    def none_left(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", none_left)
+    with pytest.raises(EmbedderDown, match="cannot be asked"):
+        answered_within(1, "one", lambda: pytest.fail("asked"))

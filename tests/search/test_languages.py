@@ -3,6 +3,8 @@
 import pytest
 
 from apps.accounts.models import Preferences, User
+from apps.memory.similarity import NOTES
+from apps.search.selectors import search
 from apps.search.text.analysis import MAX_TERM_CHARS, detect_language, document_terms, split_words
 
 from .conftest import found, save
@@ -94,6 +96,14 @@ def test_notes_in_two_languages_of_one_user_are_both_found(alice: User) -> None:
     )
     assert found(alice, "Schlüssel")[0].startswith("Der Schlüssel")
     assert found(alice, "spare tyre")[0].startswith("The spare")
+
+
+def test_a_single_note_in_another_language_is_found_by_its_own_words(alice: User) -> None:
+    save(alice, *(f"The spare key number {number} hangs in the hall" for number in range(80)))
+    save(alice, "Зимние машины стоят в гараже у моей сестры")
+    hits = search(alice.pk, "Где стоит машина моей сестры, она в гараже?", top_k=1, scope=NOTES)
+    assert hits[0].text.startswith("Зимние")
+    assert "машина" in hits[0].reason
 
 
 def test_the_preferred_language_decides(alice: User) -> None:

@@ -284,7 +284,8 @@ def documents_of(note: Memory, span: Span | None = None) -> list[Document]:
         source_id=note.pk,
         text=note.content,
         happened_at=note.created_at,
-        valid_from=span.start if span else note.valid_from or note.created_at,
+        # Not when it was made, where it is about no other time: a clock that ran ahead would hide it until then.
+        valid_from=span.start if span else note.valid_from,
         valid_to=note.valid_to,
         labels=labels_for(note.tags, note.category),
     )

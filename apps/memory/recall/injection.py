@@ -162,9 +162,12 @@ def still_shown(
     return {
         pk
         for pk, before in shown.items()
-        # The note's text, or the shortened beginning of one of its passages.
+        # The note's text, or a part of one of its passages.
         if (content := texts.get(pk)) is not None
-        and any(text == content or (text.endswith("…") and text[:-1] in content) for text in before)
+        and any(
+            text == content or ("…" in {text[:1], text[-1:]} and text.strip("…") in content)
+            for text in before
+        )
     }
 
 
@@ -239,7 +242,9 @@ def _relevant(user_id: UUID, hits: Sequence[Hit], now: datetime) -> list[Surface
         age = timedelta() if lasts(note) else now - read
         score = final_score(hit.score, note.importance, age)
         if score > THRESHOLD:
-            text = note.content if fits(note.content, NOTE_TOKENS) else hit.text
-            text = shortened(text, NOTE_TOKENS)
+            text = note.content
+            if not fits(text, NOTE_TOKENS):
+                text = shortened(hit.text, NOTE_TOKENS)
+                text = text if text.endswith("…") else f"…{text}"  # the last of its passages, and short
             found.append(SurfacedNote(note, text, score, reason=hit.reason, parts=hit.parts))
     return found

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -285,20 +286,27 @@ def _note(
     values |= _standing(taking, record)
     values |= _occasions(taking, record, values, language)
     conversation, message = record.source_conversation, record.source_message
-    created = record.created_at or record.updated_at or taking.now
+    created, updated = record.created_at or record.updated_at, record.updated_at or record.created_at
+    if record.status == Status.SUPERSEDED and record.valid_to is None:  # or it would hold still
+        values["valid_to"] = _passed(taking, updated)
     return Memory(
         id=key,
         user_id=taking.user_id,
         source_conversation_id=sources[0][conversation] if conversation else None,
         source_message_id=sources[1][message] if message else None,
-        created_at=created,
-        updated_at=record.updated_at or created,
+        created_at=_passed(taking, created),
+        updated_at=_passed(taking, updated),
         last_accessed=record.last_accessed,
         access_count=record.access_count,
         use_count=record.use_count,
         **values,
         **folded(values),
     )
+
+
+def _passed(taking: Taking, moment: datetime | None) -> datetime:
+    """When something was done that a file tells of: not ahead, as by a clock or a time zone that is not the user's."""
+    return min(moment or taking.now, taking.now)
 
 
 def _standing(taking: Taking, record: NoteRecord) -> dict[str, Any]:

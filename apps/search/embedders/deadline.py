@@ -27,7 +27,10 @@ def answered_within(seconds: float, name: str, ask: Callable[[], Matrix]) -> Mat
         _late.pop(name, None)
 
     # No pool: its threads would keep a process from ending until the encoder has answered.
-    threading.Thread(target=work, name=f"encoder {name}", daemon=True).start()
+    try:
+        threading.Thread(target=work, name=f"encoder {name}", daemon=True).start()
+    except RuntimeError as error:  # the system allows no more
+        raise EmbedderDown(f"{name} cannot be asked: {error}") from error
     try:
         return answer.result(seconds)
     except TimeoutError:

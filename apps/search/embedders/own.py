@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from apps.search.embedders.base import EmbedderDown, EmbedderMissing, Matrix
-from apps.search.embedders.taught import taught
+from apps.search.embedders.taught import Tower, taught
 from apps.search.embedders.transformer import MAX_TOKENS, Shape, Transformer
 from apps.search.kept import UNREADABLE, kept_file
 
@@ -147,14 +147,19 @@ class OwnEmbedder:
         self._taught = taught(name)
 
     def embed_documents(self, texts: Sequence[str]) -> Matrix:
-        return model(self.name).embed(texts, self._taught.notes)
+        return self._rows(texts, self._taught.notes)
 
     def embed_queries(self, texts: Sequence[str]) -> Matrix:
-        return model(self.name).embed(texts)
+        return self._rows(texts)
 
     def embed_messages(self, texts: Sequence[str]) -> Matrix:
-        most = OWN[self.name].message_tokens
-        return model(self.name).embed(texts, self._taught.messages, most)
+        return self._rows(texts, self._taught.messages, OWN[self.name].message_tokens)
+
+    def _rows(self, texts: Sequence[str], tower: Tower | None = None, most: int = MAX_TOKENS) -> Matrix:
+        try:
+            return model(self.name).embed(texts, tower, most)
+        except MemoryError as error:
+            raise EmbedderDown(f"The embedder {self.name} has no room to compute in.") from error
 
 
 def model(name: str) -> Transformer:

@@ -227,10 +227,16 @@ class UserRows:
         return mask
 
     def languages_of(self, text: str) -> list[str]:
-        """The languages that the owner writes in, else the text's own: a short question tells little."""
+        """The languages that the owner writes in, and the text's own where they ever wrote in it: a short question tells little."""
         codes = [code for code, number in self.languages.items() if number * LANGUAGE_SHARE >= self.size]
-        common = [code.to_bytes(2, "little").rstrip(b"\0").decode("ascii", "replace") for code in codes]
-        return sorted(set(common or [detect_language(text)]))
+        common = {code.to_bytes(2, "little").rstrip(b"\0").decode("ascii", "replace") for code in codes}
+        if not common:
+            return [detect_language(text)]
+        if len(codes) < len(self.languages):
+            own = detect_language(text)
+            if int.from_bytes(own.encode(), "little") in self.languages:
+                common.add(own)
+        return sorted(common)
 
     def cosines(self, query: Floats, among: Mask | None = None) -> Floats:
         """The cosine of each row with a unit query in the base space, (size,); where few are asked for `among` them, 0 for the others."""

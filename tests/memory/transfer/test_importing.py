@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+from datetime import timedelta
 from io import BytesIO
 from typing import Any
 from uuid import uuid4
@@ -22,11 +23,13 @@ from apps.memory.files.services import file_delete, file_write
 from apps.memory.models import Import, Memory, MemoryEdge, MemoryFile
 from apps.memory.notes.changes import memory_delete
 from apps.memory.notes.creation import memory_create
+from apps.memory.similarity import NOTES
 from apps.memory.transfer import batches
 from apps.memory.transfer.jobs import import_cancel, import_create, import_get
 from apps.memory.transfer.lines import lines
 from apps.memory.transfer.running import Run, import_taken, imports_run
 from apps.memory.transfer.storage import import_path
+from apps.search.selectors import context
 from tests.memory.conftest import found_texts
 from tests.site.belongings import rows_of
 
@@ -317,6 +320,33 @@ def test_others_files_link_nothing_to_ones_own_notes(bob: User, take_in: TakeIn)
     job = take_in(bob, as_file([MANIFEST, theirs, {**edge, "relation": "contradicts"}, END]))
     assert counts(job, "skipped") == {"edge": 1}
     assert not MemoryEdge.objects.for_user(bob).exists()
+
+
+def test_a_note_of_a_clock_that_ran_ahead_is_found_at_once(bob: User, take_in: TakeIn) -> None:
+    ahead = (timezone.now() + timedelta(hours=9)).isoformat()
+    notes = [
+        record("The penicillin allergy is severe.", created_at=ahead, updated_at=ahead),
+        record("The lodger is called Marek.", created_at="2024-05-01T10:00:00Z", updated_at=ahead),
+    ]
+    take_in(bob, as_file([MANIFEST, *notes, END]), own=True)
+    assert found_texts(bob, "penicillin")[0] == "The penicillin allergy is severe."
+    for note in Memory.objects.for_user(bob):
+        assert note.created_at <= note.updated_at <= timezone.now()
+
+
+def test_a_superseded_note_without_an_end_does_not_hold_still(bob: User, take_in: TakeIn) -> None:
+    old = record(
+        "The user lives in Lisbon.",
+        status="superseded",
+        created_at="2025-01-01T00:00:00Z",
+        updated_at="2025-03-01T00:00:00Z",
+    )
+    take_in(bob, as_file([MANIFEST, old, END]), own=True)
+    (note,) = Memory.objects.for_user(bob)
+    assert note.valid_to == note.updated_at
+    assert (
+        "Lisbon" not in context(bob.pk, "Where do I live, Lisbon?", budget_tokens=200, scope=NOTES).text
+    )
 
 
 def test_a_note_that_was_changed_here_is_kept(full: User, take_in: TakeIn) -> None:
