@@ -1,10 +1,12 @@
 """Makes `apps/search/embedders/NAME_taught.npz` of the English examples of `apps/search/proactive/`: `python scripts/teach_encoder.py NAME`.
 
-Needs PyTorch beside Izzy's packages (`uv pip install torch`); two cores take a quarter of an hour for `minilm`, half an hour for `mpnet`.
+Needs PyTorch beside Izzy's packages (`uv pip install torch`) and, for `minilm`, `mpnet`; two cores that do nothing else take about half an hour for each.
 Both towers begin as the encoder is, and learn together that of the notes in a batch each message's own is the most likely (softmax of
-cosines, as in InfoNCE). Batches mix messages of anybody's with those of whole people, whose other notes do not matter. The messages'
-tower learns beside to tell those that concern whoever wrote them from those that do not. Documents are held to what the encoder made
-of them, for questions, which it embeds as it came, to find them. The towers learn nothing from the people of `benchmarks/people/`.
+cosines, as in InfoNCE), or nothing at all, where none of them matters; and so with the occasions of whole people's notes. Batches mix
+messages of anybody's with those of whole people, whose other notes do not matter. The messages' tower learns beside to tell those that
+concern whoever wrote them from those that do not. Documents are held to what the encoder made of them, for questions, which it embeds as
+it came, to find them. `minilm` also learns what `mpnet`, once taught, takes for likely (distillation). The towers learn nothing from the
+people of `benchmarks/people/`.
 """
 
 import argparse
@@ -38,8 +40,12 @@ SHARPNESS = 20.0
 """Log-odds of a cosine of 1."""
 HELD = 0.5
 """The cost of a document's vector that is orthogonal to the encoder's own."""
+OCCASIONS = 0.5
+"""The cost of a message to which the occasions of none of its notes are likely."""
 CONCERN, STEEP = 1.0, 3.0
 """The cost of a message whose concern is as likely as not, and how fast the odds of concern rise with it."""
+NOTHING, NOTHING_PACE = 8.0, 0.05
+"""Log-odds of nothing at all, of a message that sounds as if it concerned somebody as much as nobody, to begin with, and how fast it learns."""
 EACH = 64
 """Messages a step that concern somebody, and that concern nobody."""
 DROPPED = 0.1
@@ -53,6 +59,10 @@ PACES = {MINILM: 1e-3, "mpnet": 5e-4}
 """The most that Adam moves a number in a step."""
 HALF = {MINILM: False, "mpnet": True}
 """Whether products are computed in half precision, which takes longer where matrices are small."""
+TEACHERS = {MINILM: "mpnet"}
+"""Whose likelihoods an encoder learns from, beside the examples."""
+TAUGHT, SOFT = 1.0, 0.5
+"""The cost of likelihoods unlike the teacher's, and the share of SHARPNESS by which both are measured."""
 PARTS = ("qkv", "mixed", "inner", "outer")
 
 Learning = dict[str, tuple[Tensor, Tensor]]
@@ -68,6 +78,12 @@ class Lessons:
     also: list[list[int]]
     people: list[list[int]]
     """Places of each person's messages."""
+    near: list[list[list[int]]]
+    """Of each person the messages to which none of their notes matters."""
+    occasions: dict[int, list[list[int]]]
+    """Of each note of a whole person when it matters, a phrase each."""
+    teacher: tuple[Tensor, Tensor] | None
+    """The teacher's vectors of messages and of notes."""
     note_vectors: Tensor
     message_vectors: Tensor
     """As the encoder came."""
@@ -87,13 +103,14 @@ def judged_messages() -> set[str]:
     return {said["talk"][-1].casefold() for person in known for said in person["messages"]}
 
 
-def lessons_of(encoder: "Model") -> Lessons:
+def lessons_of(name: str, encoder: "Model") -> Lessons:
     """All English examples, those of whole people last."""
     examples, people = example_notes("en"), example_people("en")
     place = len(examples.notes) - sum(len(person["notes"]) for person in people)
     single = sum(noted < place for noted in examples.noted)
     messages, noted = list(examples.messages[:single]), list(examples.noted[:single])
     also: list[list[int]] = [[] for _ in messages]
+    occasions: dict[int, list[list[int]]] = {}
     groups = []
     for person in people:
         groups.append(list(range(len(messages), len(messages) + len(person["messages"]))))
@@ -101,11 +118,21 @@ def lessons_of(encoder: "Model") -> Lessons:
             messages.append(said["text"])
             noted.append(place + said["note"])
             also.append([place + other for other in said["also"]])
-        place += len(person["notes"])
+        for phrases in person["occasions"]:
+            occasions[place] = encoder.tokens(phrases)
+            place += 1
     notes, texts = (
         [tokens[:MOST_TOKENS] for tokens in encoder.tokens(each)] for each in (examples.notes, messages)
     )
     own = [encoder.embed_texts(each) for each in (examples.notes, messages)]
+    near = [[tokens[:MOST_TOKENS] for tokens in encoder.tokens(person["idle"])] for person in people]
+    teacher = None
+    if name in TEACHERS:
+        before, knowing = taught(TEACHERS[name]), Model(TEACHERS[name])
+        teacher = (
+            knowing.embed_texts(messages, learnt_of(before.messages)),
+            knowing.embed_texts(examples.notes, learnt_of(before.notes)),
+        )
     kinds: tuple[list[str], list[str]] = [], []
     judged = judged_messages()
     for text, own_life in zip(*example_messages("en"), strict=True):
@@ -121,6 +148,9 @@ def lessons_of(encoder: "Model") -> Lessons:
         noted,
         also,
         groups,
+        near,
+        occasions,
+        teacher,
         own[0],
         own[1],
         single,
@@ -246,11 +276,11 @@ def _there(texts: Sequence[Sequence[int]]) -> Tensor:
     return torch.arange(int(lengths.max()))[None] < lengths[:, None]
 
 
-def batches(lessons: Lessons) -> Iterator[list[int]]:
-    """Places of the messages of a step, without end."""
+def batches(lessons: Lessons) -> Iterator[tuple[list[int], list[list[int]]]]:
+    """Places of the messages of a step, and those to which no note of the same people matters, without end."""
     draw = random.Random(0)
     alone = BATCH - 30 * PEOPLE
-    singles, people = list(range(lessons.single)), list(lessons.people)
+    singles, people = list(range(lessons.single)), list(range(len(lessons.people)))
     at = len(people)
     while True:
         draw.shuffle(singles)
@@ -259,58 +289,92 @@ def batches(lessons: Lessons) -> Iterator[list[int]]:
                 draw.shuffle(people)
                 at = 0
             batch = singles[start : start + alone]
-            for person in people[at : at + PEOPLE]:
-                batch += person
+            some = people[at : at + PEOPLE]
+            for person in some:
+                batch += lessons.people[person]
             at += PEOPLE
-            yield batch
+            yield batch, [text for person in some for text in lessons.near[person]]
 
 
 def loss_of(
     model: Model,
     lessons: Lessons,
     batch: list[int],
+    near: list[list[int]],
     towers: Mapping[str, Learning],
     concern: Tensor,
+    nothing: Tensor,
     draw: random.Random,
 ) -> Tensor:
-    """How unlikely each message's own note is among those of the batch, how far documents are from the encoder's own vectors, and
-    how unlikely it is that messages concern somebody, or nobody, as they do."""
+    """How unlikely each message's own note, and its occasions, are among those of the batch and nothing at all, how far documents are
+    from the encoder's own vectors, how unlikely it is that messages concern somebody, or nobody, as they do, and how far likelihoods
+    are from the teacher's."""
     among = sorted({lessons.noted[place] for place in batch})
     place_of = {note: place for place, note in enumerate(among)}
-    messages = model.embed([lessons.messages[place] for place in batch], towers["message"])
     notes = model.embed([lessons.notes[note] for note in among], towers["note"])
+    some = draw.sample(lessons.concerning, EACH) + draw.sample(lessons.idle, EACH)
+    texts = [*(lessons.messages[place] for place in batch), *near, *some]
+    messages = model.embed(texts, towers["message"])
+    sounding = STEEP * (messages @ concern[:-1] + concern[-1])
     odds = SHARPNESS * messages @ notes.T
+    row_of = torch.arange(len(texts))
+    asked, concerns = (
+        row_of < len(batch),
+        (row_of >= len(batch) + len(near)) & (row_of < len(texts) - EACH),
+    )
     neither = torch.zeros_like(odds)
     for row, place in enumerate(batch):
         for note in lessons.also[place]:
             if note in place_of:
                 neither[row, place_of[note]] = -1e4
-    wanted = torch.tensor([place_of[lessons.noted[place]] for place in batch])
+    wanted = torch.full((len(texts),), len(among))
+    wanted[asked] = torch.tensor([place_of[lessons.noted[place]] for place in batch])
+    choice = torch.hstack([odds + neither, (nothing[0] - sounding)[:, None]])
+    unlikely = functional.cross_entropy(choice[~concerns], wanted[~concerns])
+    owners = [note for note in among for _ in lessons.occasions.get(note, ())]
+    phrases = model.embed(
+        [text for note in among for text in lessons.occasions.get(note, ())], towers["note"]
+    )
+    chances = torch.hstack([SHARPNESS * messages @ phrases.T, (nothing[1] - sounding)[:, None]])
+    own = torch.full_like(chances, -1e4)
+    own[~asked, -1] = 0
+    known = ~concerns
+    for row, place in enumerate(batch):
+        known[row] = lessons.noted[place] in lessons.occasions
+        fitting = {lessons.noted[place], *lessons.also[place]}
+        own[row, [column for column, note in enumerate(owners) if note in fitting]] = 0
+    missed = (chances.logsumexp(1) - (chances + own).logsumexp(1))[known].mean()
+    unlike = functional.binary_cross_entropy_with_logits(sounding[~asked], concerns[~asked].float())
     held = draw.sample(batch, HELD_TEXTS)
     documents = model.embed([lessons.messages[place] for place in held], towers["note"])
     away = 2 - (notes * lessons.note_vectors[among]).sum(1).mean()
     away = away - (documents * lessons.message_vectors[held]).sum(1).mean()
-    some = draw.sample(lessons.concerning, EACH) + draw.sample(lessons.idle, EACH)
-    sounding = STEEP * (model.embed(some, towers["message"]) @ concern[:-1] + concern[-1])
-    truly = torch.tensor([1.0] * EACH + [0.0] * EACH)
-    unlike = functional.binary_cross_entropy_with_logits(sounding, truly)
-    return functional.cross_entropy(odds + neither, wanted) + HELD * away + CONCERN * unlike
+    loss = unlikely + OCCASIONS * missed + HELD * away + CONCERN * unlike
+    if lessons.teacher is not None:
+        told = SOFT * SHARPNESS * lessons.teacher[0][batch] @ lessons.teacher[1][among].T
+        loss = loss + TAUGHT * functional.kl_div(
+            (SOFT * odds[asked]).log_softmax(1), told.softmax(1), reduction="batchmean"
+        )
+    return loss
 
 
 def towers_learnt(name: str, encoder: Model) -> dict[str, Learning]:
     """Both towers, by name."""
     torch.manual_seed(0)
-    lessons, draw = lessons_of(encoder), random.Random(1)
+    lessons, draw = lessons_of(name, encoder), random.Random(1)
     towers = {tower: encoder.added(seed) for seed, tower in enumerate(TOWERS)}
     learning = [half for tower in towers.values() for both in tower.values() for half in both]
     concern = lessons.concern.clone().requires_grad_()
-    adam = torch.optim.Adam([*learning, concern])
+    nothing = torch.tensor([NOTHING, NOTHING], requires_grad=True)
+    paces = {PACES[name]: [*learning, concern], NOTHING_PACE: [nothing]}
+    adam = torch.optim.Adam([{"params": each, "pace": pace} for pace, each in paces.items()])
     steps, steady = EPOCHS * len(lessons.messages) // BATCH, batches(lessons)
     started, lost = time.monotonic(), 0.0
     for step in range(1, steps + 1):
         for group in adam.param_groups:
-            group["lr"] = PACES[name] * min(1, step / WARM, SLOW * (1 - step / (steps + 1)))
-        loss = loss_of(encoder, lessons, next(steady), towers, concern, draw)
+            group["lr"] = group["pace"] * min(1, step / WARM, SLOW * (1 - step / (steps + 1)))
+        batch, near = next(steady)
+        loss = loss_of(encoder, lessons, batch, near, towers, concern, nothing, draw)
         adam.zero_grad()
         loss.backward()
         adam.step()

@@ -17,7 +17,7 @@ from apps.search.filling import encoder_learn, sweep_vectors, vectors_fill
 from apps.search.health import check_embedder
 from apps.search.models import EmbeddingSpace, Passage
 from apps.search.proactive import encoder_lesson
-from apps.search.proactive.adapter import Examples, adapter_of, example_notes
+from apps.search.proactive.adapter import Examples, adapter_of, example_notes, example_people
 from apps.search.proactive.encoder_lesson import MOST_NOTES, EncoderLesson, side_lesson
 from apps.search.proactive.recall import recall
 from apps.search.selectors import search
@@ -69,7 +69,9 @@ def test_the_examples_are_of_nobody_who_is_asked() -> None:
     assert len(set(examples.notes)) == len(examples.notes)
     each = np.bincount(examples.noted, minlength=len(examples.notes))
     assert each.min() >= 3
-    taught = {text.casefold() for text in (*examples.notes, *examples.messages)}
+    idle = [text for person in example_people() for text in person["idle"]]
+    assert set(idle).isdisjoint(examples.messages)
+    taught = {text.casefold() for text in (*examples.notes, *examples.messages, *idle)}
     for person in (person for name in (*TUNED, *ASKED) for person in people(name)):
         assert taught.isdisjoint(note.text.casefold() for note in person.notes)
         assert taught.isdisjoint(
