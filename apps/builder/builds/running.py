@@ -116,12 +116,14 @@ def _question(build: Build, question_id: object) -> BuilderMessage:
     return question
 
 
-def builds_claim(*, runner: str, limit: int) -> list[UUID]:
+def builds_claim(*, runner: str, limit: int, but: Collection[UUID] = ()) -> list[UUID]:
     """Takes up to `limit` builds that nobody runs, oldest first, at most IZZY_BUILDS_PER_USER of one user at once.
 
-    One that was interrupted too often ends as failed instead.
+    Those in `but` are at work in this process, whose leases ran out where it slept: it extends them, or stops where another
+    has them by now. One that was interrupted too often ends as failed instead.
     """
-    waiting = Build.objects.unscoped().filter(Build.lease_free()).order_by("created_at", "pk")
+    free = Build.objects.unscoped().filter(Build.lease_free())
+    waiting = free.exclude(pk__in=but).order_by("created_at", "pk")
     claimed: list[UUID] = []
     for build_id, user_id in list(waiting.values_list("pk", "user_id")):
         if len(claimed) >= limit:

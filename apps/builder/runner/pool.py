@@ -85,7 +85,8 @@ class BuildPool:
         self._claimed = time.monotonic()
         if not await in_db(builds_waiting):
             return
-        for build_id in await in_db(builds_claim, runner=self.runner, limit=free):
+        here = list(self._tasks)
+        for build_id in await in_db(builds_claim, runner=self.runner, limit=free, but=here):
             self.jobs[build_id] = Job(build_id, client=self._client)
             task = self._tasks[build_id] = asyncio.ensure_future(self._work(build_id))
             task.add_done_callback(partial(self._done, build_id))
@@ -97,8 +98,8 @@ class BuildPool:
         due = time.monotonic() - self._beaten > BEAT_SECONDS
         if not due and not await in_db(builds_news, runner=self.runner, build_ids=ids):
             return
-        self._beaten = time.monotonic()
         stop, messages = await in_db(builds_beat, runner=self.runner, build_ids=ids)
+        self._beaten = time.monotonic()
         for message in messages:
             if (job := self.jobs.get(message.build_id)) is not None:
                 job.mailbox.deliver(message)
