@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from apps.accounts.models import User
 from apps.builder.builds.running import builds_beat
+from apps.builder.builds.selectors import builds_waiting
 from apps.builder.models import Build
 from apps.builder.runner import pool as pools
 from apps.builder.runner.pool import BuildPool
@@ -103,3 +104,32 @@ async def test_a_lease_that_could_not_be_extended_is_extended_before_anything_is
         assert (len(fails), Working.begun) == (left, [build.pk])
     await pool.look()
     assert len(Working.begun) == 2
+
+
+@pytest.mark.parametrize("error", [OperationalError("away"), ValueError("a row that nobody expected")])
+async def test_upkeep_that_fails_is_logged_and_goes_on(
+    build: Build,
+    pool: BuildPool,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    error: Exception,
+) -> None:
+    fails = [error]
+
+    def beat(**options: Any) -> Any:
+        if fails:
+            raise fails.pop()
+        return builds_beat(**options)
+
+    monkeypatch.setattr(pools, "builds_beat", beat)
+    monkeypatch.setattr(pools, "BEAT_SECONDS", -1.0)
+    await lease_ends(build)
+    running = asyncio.ensure_future(pool.run())
+
+    async def extended() -> bool:
+        return running.done() or not await in_db(builds_waiting)
+
+    await until(extended)
+    pool.stop()
+    await running
+    assert "the upkeep of builds failed" in caplog.text

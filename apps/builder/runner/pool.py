@@ -19,6 +19,7 @@ from apps.builder.builds.selectors import builds_waiting
 from apps.builder.models import Build
 from apps.builder.runner.job import Job
 from apps.core.db.pool import in_db
+from apps.core.db.troubles import log_failure
 from apps.core.db.writing import writing_for
 from apps.core.jobs.bus import Signal
 from apps.core.jobs.leases import PROCESS
@@ -71,12 +72,13 @@ class BuildPool:
             await asyncio.sleep(0.05)
 
     async def look(self) -> None:
-        """One look at the rows. A database that fails is asked again next time."""
+        """One look at the rows. Whatever fails in it is tried again next time: no build would go on without this upkeep, in a
+        worker that looks well."""
         try:
             await self._beat()
             await self._claim()
-        except Error:
-            logger.exception("the upkeep of builds failed; it goes on")
+        except Exception as error:  # noqa: BLE001  it is logged
+            log_failure(error, "the upkeep of builds failed; it goes on")
 
     async def _claim(self) -> None:
         free = settings.IZZY_BUILDS - len(self._tasks)
