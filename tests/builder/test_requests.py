@@ -369,6 +369,51 @@ async def test_an_answer_outlives_the_process_that_fetched_it(
     assert "the red one" in model.messages[3]["messages"][-1]["content"][0]["content"]
 
 
+@pytest.mark.parametrize(
+    "meanwhile",
+    ["I will go on.", tool("ask_user", {"question": "How many?"})],
+    ids=["who is reminded", "who asks again"],
+)
+async def test_an_answer_that_came_before_other_messages_outlives_the_process_too(
+    alice: User, model: AnthropicServer, pool: BuildPool, settings: Settings, meanwhile: Any
+) -> None:
+    """The reminder, and the result of a question that nobody answers, are stored after it and do not tell of it."""
+    settings.IZZY_BUILD_ANSWER_SECONDS = 0.2
+    build = await in_db(request_build, alice)
+    first = BuildPool(runner="first")
+    saying, held = reply(meanwhile), write()
+    saying.hold_after = held.hold_after = 0
+    model.add(reply(tool("ask_user", {"question": "Which?"})), saying, held)
+    running = asyncio.ensure_future(first.run())
+    await until(lambda: len(model.messages) >= 2)
+    await in_db(lambda: build_answer(user_id=alice.pk, build_id=build.pk, text="the red one"))
+    await delivered(build, first, answers=1)
+    saying.release.set()
+    await until(lambda: len(model.messages) >= 3)
+    first.stop()
+    await running
+    held.release.set()
+
+    again = write()
+    again.hold_after = 0
+    model.add(again, register())
+    for _ in range(2):  # which takes it up, and then hands in what its user has said
+        await pool.look()
+    assert len(pool.jobs[build.pk].mailbox.answers) == 1
+    again.release.set()
+    await pool.idle()
+    results = [
+        block["content"]
+        for message in model.messages[4]["messages"]
+        for block in message["content"]
+        if block["type"] == "tool_result"
+    ]
+    assert [result for result in results if "the red one" in result] == results[-1:]
+    assert not await in_db(
+        lambda: BuilderMessage.objects.unscoped().filter(type="answer", read=False).exists()
+    )
+
+
 def test_a_process_that_lost_a_build_writes_no_more_of_it(alice: User) -> None:
     build = request_build(alice)
     builds_claim(runner="frozen", limit=1)

@@ -147,52 +147,32 @@ def _claim(user_id: UUID, build_id: UUID, runner: str) -> bool:
         build_end(build=build, code="interrupted", reason=GAVE_UP.format(attempts=build.attempt))
     else:
         busy = own.filter(state=State.RUNNING).exclude(Build.lease_free()).count()
-        return busy < settings.IZZY_BUILDS_PER_USER and _take(build, runner)
+        values = {"attempt": F("attempt") + 1, "started_at": Coalesce(F("started_at"), timezone.now())}
+        if busy < settings.IZZY_BUILDS_PER_USER:
+            return Build.lease_take(build.pk, runner, state=State.RUNNING, **values)
     return False
-
-
-def _take(build: Build, runner: str) -> bool:
-    """Takes a build. Answers since the last stored results are unread again: a process before may have fetched them,
-    and no model got them."""
-    taken = Build.lease_take(
-        build.pk,
-        runner,
-        state=State.RUNNING,
-        attempt=F("attempt") + 1,
-        started_at=Coalesce(F("started_at"), timezone.now()),
-    )
-    stored = DialogueMessage.objects.owned_by(build.user_id).filter(build_id=build.pk, role="user")
-    if taken and build.state == State.RUNNING and (newest := stored.order_by("position").last()):
-        answers = BuilderMessage.objects.owned_by(build.user_id).filter(direction=Direction.TO_BUILDER)
-        answers.filter(build_id=build.pk, created_at__gt=newest.created_at).update(read=False)
-    return taken
 
 
 @transaction.atomic
 def builds_beat(*, runner: str, build_ids: Collection[UUID]) -> tuple[set[UUID], list[BuilderMessage]]:
-    """Extends the leases; returns the builds that are to stop (cancelled, or not ours any more) and what users have
-    answered the others since."""
+    """Extends the leases; returns the builds that are to stop (cancelled, or not ours any more) and all that users have
+    answered the others and their models do not know yet."""
     mine = Build.objects.unscoped().filter(pk__in=build_ids, runner=runner, state=State.RUNNING)
-    with (
-        claim()
-    ):  # builds of many users: all of them are this process's, and it alone reads their answers
+    with claim():  # builds of many users: all of them are this process's
         mine.update(lease_until=LEASE_END)
-        go_on = set(mine.filter(cancel_requested=False).values_list("pk", flat=True))
-        unread = _answers_to(go_on)
-        found = list(unread.order_by("number"))
-        unread.filter(pk__in=[row.pk for row in found]).update(read=True)
-    return set(build_ids) - go_on, found
+    go_on = set(mine.filter(cancel_requested=False).values_list("pk", flat=True))
+    return set(build_ids) - go_on, list(_answers_to(go_on).order_by("number"))
 
 
-def builds_news(*, runner: str, build_ids: Collection[UUID]) -> bool:
-    """Whether users have answered these builds, or want one to stop: a read, to be asked often."""
+def builds_news(*, runner: str, build_ids: Collection[UUID], known: Collection[UUID]) -> bool:
+    """Whether users have answered these builds, beside the `known` answers, or want one to stop: a read, to be asked often."""
     rows = Build.objects.unscoped().filter(pk__in=build_ids)
     go_on = rows.filter(runner=runner, cancel_requested=False)
-    return _answers_to(build_ids).exists() or go_on.count() < len(build_ids)
+    return _answers_to(build_ids).exclude(pk__in=known).exists() or go_on.count() < len(build_ids)
 
 
 def _answers_to(build_ids: Collection[UUID]) -> QuerySet[BuilderMessage]:
-    """Returns what nobody of these builders has read."""
+    """Returns the answers that no stored results tell these builders' models of."""
     rows = BuilderMessage.objects.unscoped().filter(build_id__in=build_ids)
     return rows.filter(direction=Direction.TO_BUILDER, read=False)
 
@@ -211,9 +191,16 @@ def taken_end(build_id: UUID, runner: str, code: str, reason: str) -> None:
 
 @transaction.atomic
 def dialogue_add(
-    *, build: Build, role: str, blocks: list[dict[str, Any]], round: int, stop_reason: str = ""
+    *,
+    build: Build,
+    role: str,
+    blocks: list[dict[str, Any]],
+    round: int,
+    stop_reason: str = "",
+    answers: Collection[UUID] = (),
 ) -> bool:
-    """Keeps one message of the talk with the model. False where the process that read the build has it no more: it was
+    """Keeps one message of the talk with the model, and that it tells of these answers of the user's: until then they count as
+    unread, and whoever takes the build up gets them. False where the process that read the build has it no more: it was
     deleted, has ended, or another process goes on with it."""
     held = Build.objects.unscoped().select_for_update().filter(pk=build.pk, runner=build.runner)
     if held.filter(state=State.RUNNING).first() is None:
@@ -228,6 +215,8 @@ def dialogue_add(
         round=round,
         stop_reason=stop_reason[:32],
     )
+    if answers:
+        BuilderMessage.objects.owned_by(build.user_id).filter(pk__in=answers).update(read=True)
     return True
 
 

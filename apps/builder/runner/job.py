@@ -3,6 +3,7 @@ between its rounds."""
 
 import asyncio
 import json
+from collections.abc import Collection
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import cache
@@ -123,6 +124,7 @@ class DialogueStore:
     build: Build
     state: LoopState
     sandbox: BuildSandbox
+    mailbox: BuildMailbox
 
     async def save_assistant(self, blocks: list[dict[str, Any]], stop_reason: str, round: int) -> None:
         await self.add("assistant", blocks, round, stop_reason)
@@ -131,7 +133,8 @@ class DialogueStore:
         self, uses: list[dict[str, Any]], blocks: list[dict[str, Any]], round: int
     ) -> list[dict[str, Any]]:
         """Raises BuildFailed where there is no sandbox, or the tokens are used up."""
-        await self.add("user", blocks, round)
+        await self.add("user", blocks, round, answers=self.mailbox.taken)
+        self.mailbox.taken.clear()
         if self.sandbox.unavailable:
             raise BuildFailed("sandbox_unavailable", self.sandbox.unavailable)
         usage, most = self.state.usage, settings.IZZY_BUILD_TOKENS
@@ -144,7 +147,12 @@ class DialogueStore:
         return blocks
 
     async def add(
-        self, role: str, blocks: list[dict[str, Any]], round: int, stop_reason: str = ""
+        self,
+        role: str,
+        blocks: list[dict[str, Any]],
+        round: int,
+        stop_reason: str = "",
+        answers: Collection[UUID] = (),
     ) -> None:
         """Raises TurnTaken."""
         if not await in_db(
@@ -154,6 +162,7 @@ class DialogueStore:
             blocks=blocks,
             round=round,
             stop_reason=stop_reason,
+            answers=answers,
         ):
             raise TurnTaken
 
@@ -337,7 +346,7 @@ def _begin(mailbox: BuildMailbox) -> tuple[DialogueStore, BuilderTools] | None:
         stop_reason=stop_reason,
         usage=turn_usage(user_id=build.user_id, turn_id=build.pk),
     )
-    return DialogueStore(build, state, sandbox), _executor(build, sandbox, mailbox)
+    return DialogueStore(build, state, sandbox, mailbox), _executor(build, sandbox, mailbox)
 
 
 def _executor(build: Build, sandbox: BuildSandbox, mailbox: BuildMailbox) -> BuilderTools:

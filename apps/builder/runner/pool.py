@@ -98,7 +98,8 @@ class BuildPool:
         if not ids:
             return
         due = time.monotonic() - self._beaten > BEAT_SECONDS
-        if not due and not await in_db(builds_news, runner=self.runner, build_ids=ids):
+        known = [key for job in self.jobs.values() for key in job.mailbox.delivered]
+        if not due and not await in_db(builds_news, runner=self.runner, build_ids=ids, known=known):
             return
         stop, messages = await in_db(builds_beat, runner=self.runner, build_ids=ids)
         self._beaten = time.monotonic()

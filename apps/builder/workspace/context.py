@@ -58,7 +58,9 @@ class BuildMailbox:
     def __init__(self, build_id: UUID) -> None:
         self.build_id = build_id
         self._last = ""
-        self.answers: dict[str, dict[str, Any]] = {}  # by question, those that nobody has taken yet
+        self.delivered: set[UUID] = set()
+        self.answers: dict[str, BuilderMessage] = {}  # by question, those that nobody has taken yet
+        self.taken: list[UUID] = []  # answers for the model that no stored results hold yet
         self._news = asyncio.Event()
 
     async def progress(self, text: str, stage: str) -> None:
@@ -84,12 +86,20 @@ class BuildMailbox:
                     await self._news.wait()
         except TimeoutError:
             return None
-        return self.answers.pop(str(asked))
+        return self.take(str(asked))
+
+    def take(self, question: str) -> dict[str, Any]:
+        """The payload of the answer to this question, for the results under way."""
+        message = self.answers.pop(question)
+        self.taken.append(message.pk)
+        return dict(message.payload)
 
     def deliver(self, message: BuilderMessage) -> None:
-        """An answer has come."""
-        self.answers[str(message.payload.get("question", ""))] = message.payload
-        self._news.set()
+        """An answer has come; one that was here already is passed over."""
+        if message.pk not in self.delivered:
+            self.delivered.add(message.pk)
+            self.answers[str(message.payload.get("question", ""))] = message
+            self._news.set()
 
 
 @dataclass
@@ -248,8 +258,7 @@ class BuildContext:
 
     async def noted(self, text: str) -> str:
         """A tool's result behind what the model has to know first: late answers, a new sandbox."""
-        late, self.mailbox.answers = self.mailbox.answers, {}
-        notes = [await self._late(answer) for answer in late.values()]
+        notes = [await self._late(self.mailbox.take(asked)) for asked in list(self.mailbox.answers)]
         return "".join(notes) + self.sandbox.note() + text
 
     async def _late(self, answer: dict[str, Any]) -> str:
