@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db import transaction
+from django.db import Error, transaction
 from django.db.models import F, QuerySet
 from django.utils import timezone
 
@@ -18,7 +18,7 @@ from apps.agent.models import ToolCall
 from apps.agent.services import Reason, toolcalls_close_open
 from apps.agent.turn.events import Event, ToolResult, TurnFailed, TurnStopped
 from apps.chat.models import Conversation, Message, MessageKind, Role, Turn, TurnStatus
-from apps.chat.stream.events import LoggedEvent, rows_of
+from apps.chat.stream.events import LoggedEvent, events_after, rows_of
 from apps.core.db.pool import in_db
 from apps.core.db.prepared import prepared, prepared_update
 from apps.core.db.writing import claim, insert_all, update_all
@@ -148,12 +148,18 @@ def _close_calls(turn: Turn, message: Message, reason: Reason) -> list[Event]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogWrite:
-    """Events to store in one conversation's log, and how far its numbers are reserved then."""
+    """Events to store in one conversation's log, and how far its numbers are reserved then: further with each write, so that the
+    row names the last one that was committed."""
 
     conversation_id: UUID
     events: Sequence[LoggedEvent]
     next_seq: int
     reserved: int
+
+    def above(self, stored_seq: int) -> list[LoggedEvent]:
+        """The events that are still to be stored. A connection may break when those of the write before are committed already:
+        they are in this one again."""
+        return [event for event in self.events if event.seq > stored_seq]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,17 +188,26 @@ def log_write(
     if where is not None and not where():
         return None
     with transaction.atomic():
-        if change:
-            Conversation.lease_extend(write.conversation_id)  # first of all: it locks the row
+        # First of all: it locks the row.
+        Conversation.lease_extend(write.conversation_id, last_seq=write.reserved)
+        [(_, _, stored)] = _counters([write.conversation_id])
         lines = (change() if change else None) or []
         more = [replace(line, seq=write.next_seq + index) for index, line in enumerate(lines)]
-        events = [*write.events, *more]
-        values = {"last_seq": write.reserved}
-        if events:
-            values["stored_seq"] = events[-1].seq
-        Conversation.lease_extend(write.conversation_id, **values)
+        if events := [*write.above(stored), *more]:
+            Conversation.lease_extend(write.conversation_id, stored_seq=events[-1].seq)
         insert_all(rows_of(write.conversation_id, events))
     return more
+
+
+@transaction.atomic
+def log_written(write: LogWrite) -> list[LoggedEvent] | None:
+    """What `log_write` would have returned, where the connection broke when its transaction was committed already; None where
+    that was not. Raises LeaseLost."""
+    Conversation.lease_extend(write.conversation_id)  # it waits for a transaction that is still to end
+    [(_, reserved, _)] = _counters([write.conversation_id])
+    if reserved != write.reserved:
+        return None
+    return events_after(write.conversation_id, write.next_seq - 1, limit=RESERVE)
 
 
 @transaction.atomic
@@ -200,30 +215,33 @@ def logs_write(writes: Sequence[LogWrite]) -> set[UUID]:
     """Stores the events of many conversations in one transaction; returns those that are not ours any more."""
     with claim():  # of many users: each log is written by the process alone that holds its lease
         lost = Conversation.leases_extend([write.conversation_id for write in writes])
-        newest = dict(_reserved([write.conversation_id for write in writes]))
+        rows = _counters([write.conversation_id for write in writes])
+        reserved = {key: last for key, last, _ in rows}
+        stored = {key: seq for key, _, seq in rows}
         lost |= {  # those that this process lost and took again
             write.conversation_id
             for write in writes
-            if newest.get(write.conversation_id, 0) > write.reserved
+            if reserved.get(write.conversation_id, 0) > write.reserved
         }
-        ours = [write for write in writes if write.conversation_id not in lost]
+        ours = [
+            (write, events)
+            for write in writes
+            if write.conversation_id not in lost
+            and (events := write.above(stored[write.conversation_id]))
+        ]
         update_all(
             Conversation,
             ("last_seq", "stored_seq"),
-            [
-                (write.conversation_id, (write.reserved, write.events[-1].seq))
-                for write in ours
-                if write.events
-            ],
+            [(write.conversation_id, (write.reserved, events[-1].seq)) for write, events in ours],
         )
-        insert_all([row for write in ours for row in rows_of(write.conversation_id, write.events)])
+        insert_all([row for write, events in ours for row in rows_of(write.conversation_id, events)])
     return lost
 
 
 @prepared
-def _reserved(conversation_ids: list[UUID]) -> QuerySet[Conversation, tuple[UUID, int]]:
+def _counters(conversation_ids: list[UUID]) -> QuerySet[Conversation, tuple[UUID, int, int]]:
     rows = Conversation.objects.unscoped().filter(pk__among=conversation_ids)
-    return rows.values_list("id", "last_seq")
+    return rows.values_list("id", "last_seq", "stored_seq")
 
 
 def turn_ask(turn_id: UUID, ask: Event) -> list[LoggedEvent]:
@@ -288,7 +306,7 @@ class EventLog:
     def __init__(self, conversation_id: UUID, numbers: Numbers, publish: Publish) -> None:
         self.conversation_id = conversation_id
         self.lock = asyncio.Lock()
-        self.given_back = False
+        self.given_back = False  # whoever takes the conversation next begins with its rows
         self.pending: list[LoggedEvent] = []  # not stored yet
         self.written_at = asyncio.get_running_loop().time()
         self.last_seq = numbers.first - 1  # the number of the newest event
@@ -319,8 +337,15 @@ class EventLog:
     async def write(self, change: Change | None = None, where: Callable[[], bool] | None = None) -> None:
         """Stores what waits, and makes a change with it; neither `where` that says no, before anything is written. Hold the
         lock. Raises LeaseLost."""
+        if self.given_back:
+            raise LeaseLost(str(self.conversation_id))
         write = self.batch()
-        more = await in_db(log_write, write, change, where)
+        try:
+            more = await in_db(log_write, write, change, where)
+        except Error:
+            # Events that are stored all the same are left out next time; a change must not be taken for one that was not made.
+            if change is None or (more := await self._written(write)) is None:
+                raise
         if more is None:
             return
         del self.pending[: len(write.events)]
@@ -330,9 +355,19 @@ class EventLog:
             self._publish(self.conversation_id, self._published, more)
             self._published = more[-1].seq
 
+    async def _written(self, write: LogWrite) -> list[LoggedEvent] | None:
+        """As `log_written`. Where the database does not say, nobody knows which numbers are taken: the log writes no more, and
+        the turn is taken up from the rows, as after a crash."""
+        try:
+            return await in_db(log_written, write)
+        except Error:
+            self.given_back = True
+            raise
+
     def batch(self) -> LogWrite:
         """The events to store now: the first of those that are pending. Hold the lock."""
         next_seq = self.last_seq + 1
+        self._reserved += 1
         if self._reserved - next_seq < RESERVE // 2:
             self._reserved = next_seq + RESERVE
         return LogWrite(
