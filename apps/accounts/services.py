@@ -21,6 +21,7 @@ from apps.accounts.models import APIToken, Preferences, Scope, User
 from apps.accounts.selectors import any_user_exists, preferences_for, tokens_kept
 from apps.core.db.writing import in_slices, lock_for_all, writing_for
 from apps.core.errors import Conflict, Forbidden, InvalidInput, NotFound
+from apps.core.jobs.fair import one_by_one
 from apps.core.models import InstanceState
 from apps.core.registries import account_deleters, batch_deleters
 from apps.core.text import clean_text
@@ -112,8 +113,7 @@ def user_delete(*, user: User) -> None:
 
 def users_delete_pending() -> None:
     """Sweep: finishes what a crash left of a deletion."""
-    for user in User.objects.exclude(leaving_at=None):
-        user_delete(user=user)
+    one_by_one(User.objects.exclude(leaving_at=None), lambda user: user_delete(user=user))
 
 
 def users_lock(user_ids: Iterable[UUID]) -> None:

@@ -5,7 +5,7 @@ what is looked for stands in them alone. Every step is idempotent and a short tr
 """
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import groupby
@@ -18,6 +18,7 @@ from django.utils import timezone
 
 from apps.core.db.writing import writing_for
 from apps.core.errors import Conflict, NotFound
+from apps.core.jobs.fair import one_by_one
 from apps.core.purging.places import PLACES, Rule
 from apps.core.purging.remains import scrub_request
 from apps.core.purging.trace import (
@@ -279,14 +280,17 @@ def _ended(receipt: PurgeReceipt, state: PurgeState) -> PurgeReceipt:
 def interrupted_resume() -> None:
     """Sweep: finish purges whose process died. Where the rows are gone already nobody can look any more."""
     rows = PurgeReceipt.objects.unscoped().filter(state=PurgeState.RUNNING)
-    for receipt in rows.filter(started_at__lt=timezone.now() - STALE)[:BATCH]:
-        source, ids = Purged(receipt.source), [UUID(key) for key in receipt.subject_ids]
-        with writing_for(receipt.user_id):
-            if subjects(receipt.user_id, source, ids).exists():
-                redact = [UUID(key) for key in receipt.message_ids]
-                _finish(receipt, *_surveyed(receipt.user_id, source, ids, redact))
-            else:
-                _ended(receipt, PurgeState.UNPROVEN)
+    one_by_one(rows.filter(started_at__lt=timezone.now() - STALE)[:BATCH], _resume)
+
+
+def _resume(receipt: PurgeReceipt) -> None:
+    source, ids = Purged(receipt.source), [UUID(key) for key in receipt.subject_ids]
+    with writing_for(receipt.user_id):
+        if subjects(receipt.user_id, source, ids).exists():
+            redact = [UUID(key) for key in receipt.message_ids]
+            _finish(receipt, *_surveyed(receipt.user_id, source, ids, redact))
+        else:
+            _ended(receipt, PurgeState.UNPROVEN)
 
 
 def deleted_purge() -> int:
@@ -295,20 +299,27 @@ def deleted_purge() -> int:
     Messages stay: they are conversations, which have a deletion of their own. What an answer under way uses waits for
     the next time, and all while a file is imported.
     """
-    purged = 0
+    return sum(one_by_one(_deleted_batches(), _purge_batch))
+
+
+def _deleted_batches() -> Iterator[tuple[UUID, Purged, list[UUID]]]:
     for source, objects in ((Purged.NOTE, Memory.objects), (Purged.FILE, MemoryFile.objects)):
         due = objects.all_deleted().filter(deleted_at__lte=timezone.now() - KEEP_DELETED)
         rows = list(due.order_by("user_id", "deleted_at").values_list("user_id", "pk"))
         for start in range(0, len(rows), BATCH):
             for user_id, own in groupby(rows[start : start + BATCH], key=lambda row: row[0]):
-                batch = [key for _, key in own]
-                try:
-                    with writing_for(user_id):
-                        memory_purge(user_id=user_id, ids=batch, source=source, by_sweep=True)
-                    purged += len(batch)
-                except Conflict as conflict:
-                    logger.info("the purge of %d deleted rows waits: %s", len(batch), conflict.code)
-    return purged
+                yield user_id, source, [key for _, key in own]
+
+
+def _purge_batch(batch: tuple[UUID, Purged, list[UUID]]) -> int:
+    user_id, source, ids = batch
+    try:
+        with writing_for(user_id):
+            memory_purge(user_id=user_id, ids=ids, source=source, by_sweep=True)
+    except Conflict as conflict:
+        logger.info("the purge of %d deleted rows waits: %s", len(ids), conflict.code)
+        return 0
+    return len(ids)
 
 
 def receipt_get(user_id: UUID, receipt_id: UUID) -> PurgeReceipt:

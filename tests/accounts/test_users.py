@@ -7,11 +7,13 @@ from django.contrib.admin.models import LogEntry
 from django.test import Client
 from django.utils import timezone
 
+from apps.accounts import services
 from apps.accounts.models import Preferences, User
-from apps.accounts.services import token_create, user_create, user_delete
+from apps.accounts.services import token_create, user_create, user_delete, users_delete_pending
 from apps.core.errors import Conflict
 from apps.core.registries import account_deleters
 from tests.conftest import PASSWORD
+from tests.failing import fails_first
 
 pytestmark = pytest.mark.django_db
 
@@ -300,3 +302,15 @@ def test_deleting_in_the_admin_purges_too(
     browser.post("/admin/accounts/user/", chosen)
     assert purged == owners
     assert set(User.objects.values_list("username", flat=True)) == {"admin"}
+
+
+def test_an_account_that_cannot_be_deleted_for_now_keeps_no_other(
+    alice: User, bob: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    User.objects.update(is_active=False, leaving_at=timezone.now())
+    monkeypatch.setattr(services, "user_delete", fails_first(user_delete))
+    with pytest.raises(ValueError, match="broken"):
+        users_delete_pending()
+    assert User.objects.count() == 1
+    users_delete_pending()
+    assert not User.objects.exists()

@@ -12,6 +12,7 @@ from apps.accounts.models import User
 from apps.core.errors import NotFound
 from apps.core.jobs.worker import sweeps
 from apps.core.registries import account_deleters
+from apps.memory import purge
 from apps.memory.models import DecayCycle, Memory, MemoryEdge, MemoryRevision
 from apps.memory.notes.changes import cycle_advance, memory_archive, memory_delete, memory_update
 from apps.memory.notes.joining import edge_create
@@ -22,6 +23,7 @@ from apps.memory.recall.injection import surface
 from apps.search.backends import Stem, backend
 from apps.search.models import IndexOwner
 from apps.search.selectors import context
+from tests.failing import fails_first
 from tests.memory.conftest import MakeNote, found
 
 WORD = "quokkas"
@@ -159,6 +161,20 @@ def test_the_sweep_erases_what_is_due_without_a_trace(alice: User, bob: User, no
     assert {row.pk for row in Memory.objects.with_deleted(alice.pk)} == {young.pk, kept.pk}
     assert MemoryEdge.objects.unscoped().count() == 0
     assert deleted_purge() == 0
+
+
+def test_what_the_sweep_cannot_erase_keeps_nobody_elses_from_going(
+    alice: User, bob: User, note: MakeNote, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for user in (alice, bob):
+        made = note(user, f"Saw {WORD}.")
+        memory_delete(user_id=user.pk, memory_id=made.pk)
+        age(made, 31)
+    monkeypatch.setattr(purge, "memory_purge", fails_first(purge.memory_purge))
+    with pytest.raises(ValueError, match="broken"):
+        deleted_purge()
+    assert Memory.everything.count() == 1
+    assert deleted_purge() == 1
 
 
 def test_the_sweep_is_registered_and_runs(alice: User, note: MakeNote) -> None:

@@ -13,12 +13,14 @@ from apps.chat.integrity import message_documents
 from apps.chat.models import Conversation, Message, Turn, TurnEvent
 from apps.core.errors import Conflict, NotFound
 from apps.core.purging.trace import MARKER
+from apps.memory import purge
 from apps.memory.files.services import file_write
 from apps.memory.models import Import, Memory, MemoryFile, Purged, PurgeReceipt, PurgeState
 from apps.memory.notes.changes import memory_archive, memory_delete, memory_update
 from apps.memory.notes.joining import edge_create
 from apps.memory.purge import hide, interrupted_resume, memory_purge, purge_preview, trace_of
 from apps.search.models import Passage
+from tests.failing import fails_first
 from tests.memory.conftest import MakeNote, found
 from tests.memory.purged import TEXT, WORD, place
 from tests.memory.purged import talk as talk
@@ -213,6 +215,21 @@ def test_a_purge_that_was_interrupted_is_finished_by_the_sweep(alice: User, note
     interrupted_resume()
     receipt.refresh_from_db()
     assert receipt.state == PurgeState.DONE
+    assert rows_with(WORD) == {}
+
+
+def test_an_interrupted_purge_that_fails_again_keeps_no_other_waiting(
+    alice: User, bob: User, note: MakeNote, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for user in (alice, bob):
+        made = note(user, TEXT)
+        hide(trace_of(user.pk, Purged.NOTE, [made.pk]), [made.pk])
+    PurgeReceipt.objects.unscoped().update(started_at=timezone.now() - timedelta(hours=1))
+    monkeypatch.setattr(purge, "_surveyed", fails_first(purge._surveyed))
+    with pytest.raises(ValueError, match="broken"):
+        interrupted_resume()
+    assert PurgeReceipt.objects.unscoped().filter(state=PurgeState.DONE).count() == 1
+    interrupted_resume()
     assert rows_with(WORD) == {}
 
 

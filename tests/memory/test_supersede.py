@@ -12,7 +12,13 @@ from apps.accounts.services import preferences_update
 from apps.core.errors import Conflict, NotFound
 from apps.core.jobs.worker import sweeps
 from apps.memory.models import Memory, MemoryEdge, MemoryRevision, Origin, Status, Trust
-from apps.memory.notes.changes import memories_erase, memory_archive, memory_delete, memory_update
+from apps.memory.notes.changes import (
+    memories_erase,
+    memory_archive,
+    memory_delete,
+    memory_update,
+    plans_call_off,
+)
 from apps.memory.notes.joining import edge_create, memory_supersede, superseded_due
 from apps.memory.notes.revisions import BY_ASSISTANT, Change
 from apps.memory.notes.selectors import note_history
@@ -21,6 +27,7 @@ from apps.memory.purge import memory_purge
 from apps.memory.similarity import NOTES
 from apps.search.documents import Scope
 from apps.search.selectors import search
+from tests.failing import fails_first
 from tests.memory.conftest import MakeNote, found_texts
 
 pytestmark = pytest.mark.django_db
@@ -57,6 +64,21 @@ def test_the_old_note_gives_way(alice: User, note: MakeNote) -> None:
     assert (edge.source_id, edge.target_id, edge.relation) == (new.pk, old.pk, "supersedes")
     newest, _ = note_history(alice.pk, old.pk)
     assert (newest.action, newest.actor, newest.reason) == ("superseded", "extraction", "said so")
+
+
+def test_what_cannot_be_superseded_keeps_nobody_elses_notes_from_it(
+    alice: User, bob: User, note: MakeNote, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    later = timezone.now() + timedelta(days=7)
+    for user in (alice, bob):
+        replace(user, note(user, "The user lives in Lisbon."), "Oslo", valid_from=later)
+    due = Memory.objects.unscoped().filter(superseded_by__isnull=False)
+    due.update(valid_to=timezone.now() - timedelta(seconds=1))
+    monkeypatch.setattr("apps.memory.notes.joining.plans_call_off", fails_first(plans_call_off))
+    with pytest.raises(ValueError, match="broken"):
+        superseded_due()
+    assert due.filter(status=Status.SUPERSEDED).count() == 1
+    assert superseded_due() == 1
 
 
 def test_what_was_replaced_already_stands_for_the_newest(alice: User, note: MakeNote) -> None:

@@ -13,6 +13,7 @@ from django.utils import timezone
 from apps.core.db.writing import users_of
 from apps.core.errors import Conflict, InvalidInput, NotFound
 from apps.core.ids import note_id
+from apps.core.jobs.fair import one_by_one
 from apps.core.text import clean_text, fold
 from apps.memory.models import (
     Action,
@@ -178,11 +179,12 @@ def superseded_due() -> int:
     due = Memory.objects.unscoped().filter(
         status=Status.ACTIVE, superseded_by__isnull=False, valid_to__lte=timezone.now()
     )
-    return sum(_supersede(user_id, own) for user_id, own in users_of(due))
+    return sum(one_by_one(users_of(due), _supersede))
 
 
 @transaction.atomic
-def _supersede(user_id: UUID, due: QuerySet[Memory]) -> int:
+def _supersede(whose: tuple[UUID, QuerySet[Memory]]) -> int:
+    user_id, due = whose
     change = Change(
         actor=Origin.ASSISTANT, trust=Trust.ASSISTANT, reason="what replaces it holds by now"
     )

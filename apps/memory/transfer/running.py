@@ -18,6 +18,7 @@ from apps.core.db.prepared import prepared
 from apps.core.db.troubles import explain
 from apps.core.db.writing import precompute, writing_for
 from apps.core.errors import IzzyError, Unavailable
+from apps.core.jobs.fair import Failures
 from apps.core.jobs.leases import LeaseLost
 from apps.core.jobs.worker import Background
 from apps.core.transfer import (
@@ -263,12 +264,15 @@ def _waits(error: Exception) -> bool:
 
 
 def imports_run() -> timedelta | None:
-    """Takes in all that waits, of all users, by turns; what comes meanwhile too. A user's imports come one after the other."""
+    """Takes in all that waits, of all users, by turns; what comes meanwhile too. A user's imports come one after the other. One
+    that has to wait holds up those behind it of its user alone; why is raised once the others are done."""
     runs: dict[UUID, Run] = {}
+    failed = Failures()
     while True:
-        for job in _next(AT_ONCE - len(runs)):
+        for job in _next(AT_ONCE - len(runs), failed):
             runs[job.pk] = Run(job)
         if not runs:
+            failed.raise_first()
             return None
         with Import.leases_kept(runs):
             for key, run in list(runs.items()):
@@ -277,14 +281,16 @@ def imports_run() -> timedelta | None:
                         continue
                 except LeaseLost:
                     logger.info("import %s is somebody else's by now", key)
+                except Exception as error:  # noqa: BLE001  it is raised in the end
+                    failed.note(run.job.user_id, error)
                 del runs[key]
 
 
-def _next(room: int) -> list[Import]:
-    """At most so many imports that may begin or go on, taken for this process."""
+def _next(room: int, failed: Failures) -> list[Import]:
+    """At most so many imports that may begin or go on, of users for whom nothing failed, taken for this process."""
     taken: list[Import] = []
     open_ones = Import.objects.unscoped().filter(state__in=OPEN_IMPORTS)
-    held = set(open_ones.exclude(Import.lease_free()).values_list("user_id", flat=True))
+    held = {*failed, *open_ones.exclude(Import.lease_free()).values_list("user_id", flat=True)}
     waiting = open_ones.filter(Import.lease_free()).exclude(user_id__in=held)
     for key, user_id in waiting.order_by("created_at", "pk").values_list("pk", "user_id"):
         if len(taken) >= room:

@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from apps.core.jobs import fair
-from apps.core.jobs.fair import users_by_turns
+from apps.core.jobs.fair import one_by_one, users_by_turns
 
 ALICE, BOB = uuid4(), uuid4()
 
@@ -97,3 +97,21 @@ async def test_where_nobody_can_say_what_waits_it_ends_with_what_runs() -> None:
     with pytest.raises(ValueError, match="broken"):
         await users_by_turns(due, do)
     assert stopped.is_set()
+
+
+def test_one_that_fails_keeps_none_of_those_behind_it_waiting(caplog: pytest.LogCaptureFixture) -> None:
+    done: list[int] = []
+
+    def work(number: int) -> int:
+        done.append(number)
+        return 10 // number
+
+    assert one_by_one([5, 2], work) == [2, 5]
+    with pytest.raises(ZeroDivisionError):
+        one_by_one([1, 0, 2], work)
+    assert done == [5, 2, 1, 0, 2]
+    assert not caplog.records
+    with pytest.raises(ZeroDivisionError):
+        one_by_one([0, 0, 4], work)
+    assert done[-1] == 4
+    assert "failed, too" in caplog.text

@@ -298,6 +298,34 @@ def test_a_file_that_has_no_room_for_now_holds_the_import_up_and_loses_nothing(
     assert counts(job)["capability_version"] == len(rows_in(data, "capability_version")) > 0
 
 
+def test_one_that_cannot_be_read_for_now_keeps_nobody_else_waiting(
+    alice: User, bob: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = Run._opened
+    jobs = [
+        import_create(user_id=user.pk, chunks=[as_file([MANIFEST, record("Mine"), END])], own=True)
+        for user in (alice, alice, bob)
+    ]
+
+    def closed(run: Run) -> Any:
+        if run.job.pk == jobs[0].pk:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return opened(run)
+
+    def states() -> list[str]:
+        return [Import.objects.unscoped().get(pk=job.pk).state for job in jobs]
+
+    monkeypatch.setattr(Run, "_opened", closed)
+    for _ in range(2):
+        with pytest.raises(PermissionError):
+            imports_run()
+        assert states() == ["running", "waiting", "done"]
+        Import.objects.unscoped().filter(pk=jobs[0].pk).update(lease_until=None)
+    monkeypatch.undo()
+    imports_run()
+    assert states() == ["done"] * 3
+
+
 def test_an_import_can_be_called_off(bob: User) -> None:
     rows = [MANIFEST, *(record(f"Note {number}") for number in range(700)), END]
     job = import_create(user_id=bob.pk, chunks=[as_file(rows)])
