@@ -1,6 +1,8 @@
 """Hosts with other keys than the first one do not start, and migrations run one at a time."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -8,9 +10,10 @@ from django.db import connection, connections
 from pytest_django import Settings
 
 from apps.core.db.alone import alone
+from apps.core.db.writing import LOCK_SECONDS
 from apps.core.keys import STATE, check_keys, refuse_other_keys
 from apps.core.models import InstanceState
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, eventually
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -95,4 +98,57 @@ def test_one_process_at_a_time_prepares_the_database() -> None:
         with alone("another"):  # which nobody holds
             order.append("first")
     thread.join(PATIENCE)
+    assert order == ["first", "second"]
+
+
+PATIENT = """
+SELECT count(*) = 2 FROM pg_stat_activity JOIN pg_locks USING (pid) WHERE locktype = 'advisory'
+AND clock_timestamp() - state_change > interval '1 s'
+"""
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="a server with time limits")
+def test_who_prepares_and_who_waits_for_that_may_take_longer_than_the_limits_of_a_transaction(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    wrapper = type(connections["default"])
+    copy = wrapper.copy
+    order: list[str] = []
+
+    def limits(one: Any, lock: str, idle: str) -> None:
+        with one.cursor() as cursor:
+            cursor.execute(f"SET lock_timeout = '{lock}'")
+            cursor.execute(f"SET idle_in_transaction_session_timeout = '{idle}'")
+
+    def impatient(self: Any, alias: str | None = None) -> Any:
+        one = copy(self, alias)
+        close = one.close
+
+        def closed() -> None:
+            limits(one, f"{LOCK_SECONDS}s", "0")  # the pool hands the connection on as it is
+            close()
+
+        limits(one, "100ms", "100ms")
+        one.close = closed
+        return one
+
+    def other() -> None:
+        try:
+            with alone("test"):
+                order.append("second")
+        finally:
+            connections.close_all()
+
+    def patient() -> bool:
+        with connection.cursor() as cursor:
+            cursor.execute(PATIENT)
+            return bool(cursor.fetchone()[0])
+
+    monkeypatch.setattr(wrapper, "copy", impatient)
+    with ThreadPoolExecutor(1) as pool:
+        with alone("test"):
+            second = pool.submit(other)
+            eventually(lambda: second.done() or patient())
+            order.append("first")
+        second.result(PATIENCE)
     assert order == ["first", "second"]

@@ -10,6 +10,9 @@ from django.db import DatabaseError, connection
 from apps.core.db.pool import database_file
 from apps.core.private import private
 
+_BEGIN = "BEGIN; SET LOCAL lock_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0"
+"""However long another is inside, and this process is."""
+
 
 @contextmanager
 def alone(name: str) -> Iterator[None]:
@@ -20,7 +23,7 @@ def alone(name: str) -> Iterator[None]:
         other = connection.copy()
         try:
             with other.cursor() as cursor:
-                cursor.execute("BEGIN")
+                cursor.execute(_BEGIN)
                 cursor.execute("SELECT pg_advisory_xact_lock(%s)", [key])
                 yield
                 with suppress(DatabaseError):  # a connection that broke has let go of it by itself
