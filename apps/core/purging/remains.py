@@ -54,7 +54,7 @@ def scrub_request() -> None:
     Full text and the write-ahead log are cleaned at once; the file is written anew at once where it is small, else
     by the worker when nobody waits for an answer. Inside a transaction all is left to the worker.
     """
-    _note(wanted=timezone.now())
+    _ask()
     if not connection.in_atomic_block:
         file = database_file()
         size = file.stat().st_size if file is not None and file.is_file() else 0
@@ -63,8 +63,7 @@ def scrub_request() -> None:
 
 def sweep() -> None:
     """Sweep: write the file anew where somebody asked for it since the last time and nothing would be held up."""
-    state = _state()
-    if state.get("wanted", "") > state.get("done", "") and not any(
+    if _is_due(_state()) and not any(
         part.in_use() for part in purge_parts.values() if part.in_use is not None
     ):
         _scrub(anew=True)
@@ -72,23 +71,29 @@ def sweep() -> None:
 
 def scrubbed_at(after: datetime | None) -> datetime | None:
     """When the disk was last cleaned, if that was after this moment; None while the worker has yet to do it."""
-    text = _state().get("done")
-    done = datetime.fromisoformat(text) if text else None
-    return done if after and done and done >= after else None
+    state = _state()
+    if after is None or "done" not in state:
+        return None
+    done = datetime.fromisoformat(state["done"])
+    if (
+        max(after, done) > timezone.now()
+    ):  # the clock was set back since: which came first, it does not say
+        return None if _is_due(state) else done
+    return done if done >= after else None
 
 
 def _scrub(*, anew: bool) -> None:
     file = database_file()
-    began, started = timezone.now(), time.monotonic()
+    began, started, asked = timezone.now(), time.monotonic(), _asked(_state())
     for part in purge_parts.values():
         if part.before_disk is not None:
             part.before_disk()
     if file is None:
         if _vacuumed():
-            _note(done=began)
+            _note(done=began.isoformat(), cleaned=asked)
             logger.info("the tables were cleaned in %.1f s", time.monotonic() - started)
     elif _write_back(file, anew=anew) and anew:
-        _note(done=began)
+        _note(done=began.isoformat(), cleaned=asked)
         _write_back(file, anew=False)  # the note itself is a write: nothing of before may lie in the log
         logger.info("the disk was cleaned in %.1f s", time.monotonic() - started)
 
@@ -165,14 +170,32 @@ def _write_back(file: Path, *, anew: bool) -> bool:
         return False
 
 
-def _state() -> dict[str, str]:
+def _state() -> dict[str, Any]:
+    """How often it was `asked` to clean the disk, which of these times are `cleaned`, and when that was last `done`: a clock may be
+    set back, a number is not."""
     return dict(InstanceState.objects.filter(key=STATE).values_list("value", flat=True).first() or {})
 
 
+def _asked(state: dict[str, Any]) -> int:
+    """How often; once where an earlier version has noted when it was `wanted`."""
+    return int(state.get("asked", "wanted" in state))
+
+
+def _is_due(state: dict[str, Any]) -> bool:
+    return _asked(state) > int(state.get("cleaned", 0))
+
+
 @transaction.atomic
-def _note(**moments: datetime) -> None:
+def _ask() -> None:
     row, _ = InstanceState.objects.select_for_update().get_or_create(key=STATE)
-    row.value = {**row.value, **{name: moment.isoformat() for name, moment in moments.items()}}
+    row.value = {**row.value, "asked": _asked(row.value) + 1}
+    row.save()
+
+
+@transaction.atomic
+def _note(**values: Any) -> None:
+    row, _ = InstanceState.objects.select_for_update().get_or_create(key=STATE)
+    row.value = {**row.value, **values}
     row.save()
 
 
