@@ -23,7 +23,7 @@ from apps.core.health import (
     unsafe_settings,
 )
 from apps.core.jobs import worker
-from apps.core.jobs.worker import Sweep, SweepThread, beat, check_worker, register_sweep
+from apps.core.jobs.worker import Sweep, SweepThread, beat, check_worker, last_beat, register_sweep
 from apps.core.models import InstanceState
 from apps.core.registries import connection_tests
 
@@ -80,6 +80,22 @@ def test_a_worker_that_ended_in_order_leaves_the_word_to_the_others(
     monkeypatch.undo()
     worker._beat_ends()
     assert "is not running" in check_worker().message
+
+
+def test_a_heartbeat_from_before_the_clock_was_set_back_is_no_living_workers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(worker, "PROCESS", "dead")
+        beat()
+    InstanceState.objects.update(updated_at=timezone.now() + timedelta(hours=1))
+    assert not check_worker().ok
+    assert last_beat() is None
+    beat()
+    assert check_worker().ok
+    assert [row.key for row in InstanceState.objects.all()] == [worker._own_key()]
+    InstanceState.objects.update(updated_at=timezone.now() + timedelta(seconds=20))
+    assert check_worker().ok
 
 
 def test_a_check_that_crashes_is_a_finding() -> None:

@@ -17,6 +17,7 @@ from typing import Protocol
 
 from django.conf import settings
 from django.db import DatabaseError, close_old_connections, connections
+from django.db.models import Q
 from django.utils import timezone
 
 from apps.core.db.troubles import log_failure
@@ -139,12 +140,11 @@ def beat() -> None:
     """Sweep: say that the worker lives, also to those who look at IZZY_HEARTBEAT_FILE."""
     if settings.IZZY_HEARTBEAT_FILE:
         Path(settings.IZZY_HEARTBEAT_FILE).touch()
-    _, first = InstanceState.objects.update_or_create(
-        key=_own_key(), defaults={"value": {"pid": os.getpid()}}
-    )
-    if first:  # those of workers that ended without a word
-        beats = InstanceState.objects.filter(key__startswith=HEARTBEAT)
-        beats.filter(updated_at__lt=timezone.now() - HEARTBEAT_MISSED).delete()
+    InstanceState.objects.update_or_create(key=_own_key(), defaults={"value": {"pid": os.getpid()}})
+    old = Q(updated_at__lt=timezone.now() - HEARTBEAT_MISSED)
+    missed = InstanceState.objects.filter(old | _ahead(), key__startswith=HEARTBEAT)
+    if missed.exists():  # those of workers that ended without a word
+        missed.delete()
 
 
 def _beat_ends() -> None:
@@ -159,9 +159,14 @@ def _own_key() -> str:
     return f"{HEARTBEAT}:{PROCESS}"
 
 
+def _ahead() -> Q:
+    """A beat from before the clock was set back: a worker that lives has beaten since."""
+    return Q(updated_at__gt=timezone.now() + HEARTBEAT_MISSED)
+
+
 def last_beat() -> datetime | None:
     """When a worker that has not ended in order was last seen."""
-    beats = InstanceState.objects.filter(key__startswith=HEARTBEAT)
+    beats = InstanceState.objects.filter(~_ahead(), key__startswith=HEARTBEAT)
     return beats.order_by("-updated_at").values_list("updated_at", flat=True).first()
 
 
