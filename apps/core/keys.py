@@ -30,12 +30,19 @@ def fingerprints() -> dict[str, str]:
     }
 
 
-def keys_trouble(*, accept: bool = False) -> str:
-    """A sentence where this process has other keys than those that the database was prepared with, else "".
+def keys_differ() -> str:
+    """A sentence where this process has other keys than those that the database was prepared with, else "". Only reads.
 
-    Remembers them where the database knows none yet, or with `accept`. A database in a file has one host, whose keys lie
-    beside it: there nothing is compared.
+    A database in a file has one host, whose keys lie beside it: there nothing is compared.
     """
+    if database_file() is not None:
+        return ""
+    known = InstanceState.objects.filter(key=STATE).values_list("value", flat=True).first()
+    return _difference(known, fingerprints()) if known else ""
+
+
+def keys_trouble(*, accept: bool = False) -> str:
+    """As `keys_differ`, but remembers the keys where the database knows none yet, or with `accept`."""
     if database_file() is not None:
         return ""
     own = fingerprints()
@@ -49,7 +56,13 @@ def keys_trouble(*, accept: bool = False) -> str:
         state.value = own
         state.save()
         return ""
-    names = " and ".join(name for name, value in own.items() if state.value.get(name) != value)
+    return _difference(state.value, own)
+
+
+def _difference(known: dict[str, str], own: dict[str, str]) -> str:
+    names = " and ".join(name for name, value in own.items() if known.get(name) != value)
+    if not names:
+        return ""
     return (
         f"{names} of this process is not what the database was prepared with, on another host or before."
     )

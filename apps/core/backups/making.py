@@ -17,10 +17,15 @@ from apps.core.db.copying import database_copied
 from apps.core.db.engines import sqlite_settings
 from apps.core.db.pool import database_file
 from apps.core.db.writing import one_view
+from apps.core.keys import keys_differ
 from apps.core.private import private
 
 from . import CACHES, DATABASE, KEYS, MANIFEST, BackupFailed, checksum, named_files
 
+OTHER_KEYS = (
+    "The keys here open none of its stored secrets: set IZZY_DATA_DIR to the data directory that Izzy runs with, or the keys in "
+    "the environment to its own; --without-keys leaves them out"
+)
 TRIES = 20
 PIECE = 1 << 20
 
@@ -30,6 +35,8 @@ def backup_make(data: Path, folder: Path, *, keys: bool) -> list[str]:
 
     Raises BackupFailed, OSError, and the errors of the database and of copying.
     """
+    if keys and (trouble := keys_differ()):
+        raise BackupFailed(f"{trouble} {OTHER_KEYS}")
     _rest_copy(data, folder, left_out=() if keys else KEYS)
     lost = rows_and_files_copy(folder)
     written = sorted(path for path in folder.rglob("*") if path.is_file())

@@ -9,11 +9,14 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import connections
+from pytest_django import Settings
 
 from apps.accounts.models import User
 from apps.capabilities.catalog.lifecycle import capability_delete
 from apps.capabilities.models import Capability
+from apps.core.keys import STATE, refuse_other_keys
 from apps.core.management.commands import backup
+from apps.core.models import InstanceState
 from apps.memory.notes.creation import memory_create
 from apps.memory.transfer.jobs import import_cancel, import_create
 from apps.memory.transfer.storage import import_path
@@ -68,6 +71,26 @@ def test_it_holds_rows_their_files_and_the_keys_and_nothing_else(
 
 
 def test_the_keys_can_be_left_out(back_up: BackUp) -> None:
+    assert names(back_up("--without-keys")) == {"izzy.sqlite3", "backup.json"}
+
+
+def test_keys_that_are_not_the_database_s_are_no_backup_of_it(
+    data: Path,
+    tmp_path: Path,
+    back_up: BackUp,
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An operator's shell has another IZZY_DATA_DIR than the service, and the settings have just made new keys there."""
+    monkeypatch.setattr("apps.core.keys.database_file", lambda: None)  # a server's
+    back_up()
+    assert not InstanceState.objects.filter(key=STATE).exists()  # it only looks
+    refuse_other_keys()
+    back_up()
+    settings.IZZY_SECRETS_KEY = "made a moment ago"
+    with pytest.raises(CommandError, match=r"IZZY_SECRETS_KEY of this process.*IZZY_DATA_DIR"):
+        call_command("backup", str(tmp_path / "copy"))
+    assert not (tmp_path / "copy").exists()
     assert names(back_up("--without-keys")) == {"izzy.sqlite3", "backup.json"}
 
 
