@@ -99,15 +99,13 @@ def backup_restore(
             keys = _keys_kept(data, part)
             _made_ready(part)
             _elsewhere_put(part, data)
-            if database["ENGINE"] != SQLITE:
+            if database["ENGINE"] == SQLITE:
+                kept = _put_in_place(part, data)
+            else:
                 with database_copied(sqlite_settings(part / DATABASE), database, say):
-                    pass
-                for file in part.glob(f"{DATABASE}*"):
-                    file.unlink()
-        except BaseException:
+                    kept = _put_in_place(part, data, without=DATABASE)
+        finally:
             shutil.rmtree(part, ignore_errors=True)
-            raise
-        kept = _put_in_place(part, data)
         if not used:
             _cleared(kept)
         return Restored(kept if kept.exists() else None, keys)
@@ -204,9 +202,9 @@ def _aside(data: Path) -> str:
     return f".{data.name}.before-restore-"
 
 
-def _put_in_place(part: Path, data: Path) -> Path:
-    """Puts aside what is in the data directory, and what was made ready in its place; returns the folder of what was there
-    before. Whatever goes wrong, all is moved back before it is raised."""
+def _put_in_place(part: Path, data: Path, *, without: str | None = None) -> Path:
+    """Puts aside what is in the data directory, and what was made ready in its place, but for a database `without` and what lies
+    beside it; returns the folder of what was there before. Whatever goes wrong, all is moved back before it is raised."""
     kept = _kept_made(data)
     stays = {PART, RUNNING, *CACHES}
     before = [
@@ -217,7 +215,8 @@ def _put_in_place(part: Path, data: Path) -> Path:
     # The database goes last: while it is there, nobody takes the directory for an unused one.
     before.sort(key=lambda entry: entry.name == DATABASE)
     moves = [(entry, kept / entry.name) for entry in before]
-    moves += [(entry, data / entry.name) for entry in part.iterdir()]
+    ready = [entry for entry in part.iterdir() if without is None or not entry.name.startswith(without)]
+    moves += [(entry, data / entry.name) for entry in ready]
     try:
         for source, target in moves:
             source.rename(target)
@@ -226,9 +225,7 @@ def _put_in_place(part: Path, data: Path) -> Path:
             if not os.path.lexists(source):
                 target.rename(source)
         kept.rmdir()
-        shutil.rmtree(part, ignore_errors=True)
         raise
-    part.rmdir()
     return kept
 
 

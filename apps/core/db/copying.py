@@ -2,7 +2,7 @@
 
 While rows come in, the foreign keys of a server's database stand aside: a table's rows point to others that come later. Then
 they are put back, and the database itself checks every one of them. What is still to do stands in the target, in the table
-`PROGRESS`, which goes at the end.
+`PROGRESS`, which goes once all is done that belongs to the copy.
 """
 
 import hashlib
@@ -58,7 +58,7 @@ def database_copied(
 ) -> Iterator[int]:
     """Copies one database into another, both as in DATABASES, and yields the number of rows; the source is held until the end.
 
-    The target is empty, or an earlier copy was begun there. SQLite's file is not written meanwhile; of a server's database the
+    The target is empty, or an earlier copy was begun there: one counts as ended once the block has ended well. SQLite's file is not written meanwhile; of a server's database the
     rows of one moment are read, or those that the transaction sees which exported the snapshot `view`. Raises CopyFailed, also
     where rows differ afterwards.
     """
@@ -74,7 +74,9 @@ def database_copied(
                     cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
                     if view:
                         cursor.execute("SET TRANSACTION SNAPSHOT %s", [view])
-            yield _Copy(say).run()
+            copy = _Copy(say)
+            yield copy.run()
+            copy.end()
     except (DatabaseError, sqlite3.Error) as error:
         raise CopyFailed(f"The database says: {str(error).strip()}") from error
 
@@ -90,7 +92,11 @@ class _Copy:
             self._copy(model)
         for make in made_after.values():
             make(self.target)
-        return self._end()
+        return self._compare()
+
+    def end(self) -> None:
+        with self.target.cursor() as cursor:
+            cursor.execute(f"DROP TABLE {PROGRESS}")
 
     def _begin(self) -> None:
         tables = set(self.target.introspection.table_names())
@@ -162,8 +168,8 @@ class _Copy:
                 rows,
             )
 
-    def _end(self) -> int:
-        """Returns the number of rows in all, those of an earlier run too."""
+    def _compare(self) -> int:
+        """Has the database check what came in, and returns the number of rows in all, those of an earlier run too."""
         every, total = copied_models(), 0
         with transaction.atomic(using=TARGET), self.target.cursor() as cursor:
             for sql in self.target.ops.sequence_reset_sql(no_style(), every):
@@ -183,9 +189,8 @@ class _Copy:
                     + (", with other values." if here[0] == there[0] else ".")
                     + " Empty the other database and begin anew."
                 )
-        with self.target.cursor() as cursor:
-            cursor.execute(f"DROP TABLE {PROGRESS}")
-            if self.target.vendor == "postgresql":
+        if self.target.vendor == "postgresql":
+            with self.target.cursor() as cursor:
                 cursor.execute("ANALYZE")
         return total
 

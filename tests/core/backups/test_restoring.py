@@ -5,9 +5,12 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import psycopg
 import pytest
 from django.core.files.storage import storages
 from django.core.management import CommandError, call_command
@@ -17,12 +20,16 @@ from pytest_django import Settings
 import manage
 from apps.accounts.models import User
 from apps.chat.models import Conversation
-from apps.core.backups import BackupFailed
+from apps.core.backups import BackupFailed, restoring
 from apps.core.backups.restoring import Restored, backup_restore
+from apps.core.db.copying import CopyFailed
 from apps.core.db.engines import sqlite_settings
 from apps.core.jobs.running import Running, data_directory_alone, data_directory_hold
+from apps.core.management.commands import restore as restore_command
 from apps.memory.notes.creation import memory_create
+from izzysite.env import database_settings
 from tests.capabilities.making import GREETING, make
+from tests.peers.postgres import postgres
 
 from .conftest import Rows
 
@@ -46,13 +53,19 @@ def target(tmp_path: Path) -> Path:
 def restore(target: Path, settings: Settings) -> Restore:
     """`restore(backup)`, as an Izzy does that has the other data directory."""
 
-    def put(backup: Path, *, force: bool = False) -> Restored:
+    def put(
+        backup: Path,
+        *,
+        force: bool = False,
+        database: dict[str, Any] | None = None,
+        say: Callable[[str], None] = print,
+    ) -> Restored:
         settings.IZZY_DATA_DIR = target
         if settings.STORAGES["shared"]["OPTIONS"]:
             shared: dict[str, Any] = settings.STORAGES["shared"] | {"OPTIONS": {"location": target}}
             settings.STORAGES = settings.STORAGES | {"shared": shared}
         file = sqlite_settings(target / "izzy.sqlite3")
-        return backup_restore(backup, target, file, print, force=force)
+        return backup_restore(backup, target, database or file, say, force=force)
 
     return put
 
@@ -167,6 +180,52 @@ def test_where_a_file_cannot_be_put_in_place_the_data_directory_is_as_it_was(
         restore(backup, force=True)
     assert everything(target) == before
     assert [path.name for path in target.parent.iterdir()] == ["data"]
+
+
+@pytest.mark.long
+def test_where_files_cannot_be_put_in_place_a_server_s_rows_are_gone_on_with(
+    backup: Path, restore: Restore, target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(part: Path, data: Path, *, without: str | None = None) -> Path:
+        raise OSError("No space left on device")
+
+    with postgres() as server:
+        to_server = partial(restore, backup, database=database_settings(server.url(), 4, "The address"))
+        with monkeypatch.context() as patched:
+            patched.setattr(restoring, "_put_in_place", fail)
+            with pytest.raises(OSError, match="No space left"):
+                to_server()
+        before = everything(target)
+        said: list[str] = []
+        assert to_server(say=said.append) == Restored(kept=None, keys=True)
+        assert said[0] == "Going on with the copy that was begun."
+        assert before == {"secrets_key": b"made a moment ago"}
+        assert everything(target).keys() >= {"secret_key", "secrets_key"}
+        assert "izzy.sqlite3" not in everything(target)
+        assert [path for path in target.iterdir() if path.name.startswith(".restore")] == []
+        with psycopg.connect(server.url()) as database:
+            assert database.execute("SELECT content FROM memory_memory").fetchall() == [
+                ("I live in Lyon.",)
+            ]
+        with pytest.raises(CopyFailed, match="is not empty"):
+            to_server(force=True)
+
+
+def test_a_restore_that_fails_tells_what_a_server_has_by_then(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*arguments: object, **options: object) -> Restored:
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(restore_command, "backup_restore", fail)
+    with pytest.raises(CommandError, match="Nothing was restored"):
+        call_command("restore", str(tmp_path))
+    server = {"default": {"ENGINE": "apps.core.db.postgresql"}}
+    monkeypatch.setattr(
+        restore_command, "settings", SimpleNamespace(IZZY_DATA_DIR=data, DATABASES=server)
+    )
+    with pytest.raises(CommandError, match="gone on with when the same backup is restored again"):
+        call_command("restore", str(tmp_path))
 
 
 def test_a_backup_without_keys_leaves_those_that_are_there(

@@ -11,8 +11,11 @@ from django.db import DatabaseError
 from apps.core.backups import BackupFailed
 from apps.core.backups.restoring import backup_restore
 from apps.core.db.copying import CopyFailed
+from apps.core.db.engines import SQLITE
 from apps.core.db.troubles import explain
 from apps.core.jobs.running import Running
+
+HALF = "The data directory is as it was; rows that are in the database by now are gone on with when the same backup is restored again"
 
 
 class Command(BaseCommand):
@@ -40,7 +43,8 @@ class Command(BaseCommand):
         except (OSError, sqlite3.Error, DatabaseError) as error:
             trouble = explain(error)
             why = f"{trouble.message} {trouble.hint}" if trouble else f"{str(error).strip()}."
-            raise CommandError(f"Nothing was restored: {why}") from error
+            left = "Nothing was restored" if database["ENGINE"] == SQLITE else HALF
+            raise CommandError(f"{left}: {why}") from error
         self.stdout.write(f"Restored to {data}.")
         if done.kept:
             self.stdout.write(f"What was there before lies in {done.kept}.")
