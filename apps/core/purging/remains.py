@@ -75,9 +75,7 @@ def scrubbed_at(after: datetime | None) -> datetime | None:
     if after is None or "done" not in state:
         return None
     done = datetime.fromisoformat(state["done"])
-    if (
-        max(after, done) > timezone.now()
-    ):  # the clock was set back since: which came first, it does not say
+    if max(after, done) > timezone.now():  # a clock set back since does not say which came first
         return None if _is_due(state) else done
     return done if done >= after else None
 
@@ -85,9 +83,13 @@ def scrubbed_at(after: datetime | None) -> datetime | None:
 def _scrub(*, anew: bool) -> None:
     file = database_file()
     began, started, asked = timezone.now(), time.monotonic(), _asked(_state())
-    for part in purge_parts.values():
-        if part.before_disk is not None:
-            part.before_disk()
+    try:
+        for part in purge_parts.values():
+            if part.before_disk is not None:
+                part.before_disk()
+    except OperationalError as error:
+        logger.info("the disk is not clean yet: %s", error)
+        return
     if file is None:
         if _vacuumed():
             _note(done=began.isoformat(), cleaned=asked)

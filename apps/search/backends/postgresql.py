@@ -8,6 +8,7 @@ found them, however few rows the statistics take a user for.
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC
 from typing import Any, cast
 from uuid import UUID
@@ -15,15 +16,18 @@ from uuid import UUID
 import numpy as np
 import psycopg
 from django.conf import settings
-from django.db import connection
+from django.db import OperationalError, connection
 from django.utils import timezone
 
+from apps.core.db.writing import LOCK_SECONDS
 from apps.search import features
 from apps.search.documents import Facet, Source
 from apps.search.models import Passage
 
 from .base import HEAD, Batch, Head, Ids, OccasionRow, Row, Stem, head_of
 
+MERGE_LOCK_SECONDS = 2
+"""How long transactions of before are waited for where the index is written anew; then a sweep tries again."""
 GROUP_BITS = 16
 """Rows are read in groups whose ids have the same higher bits: a value is at most 1 GB long."""
 
@@ -79,6 +83,7 @@ _MATCHING = (
     "LATERAL (SELECT passage_id FROM search_terms WHERE search_terms.terms @@ asked.terms::tsquery OFFSET 0) found "
     "ORDER BY passage_id DESC LIMIT %s"
 )
+_UNFINISHED_DROP = "DROP INDEX CONCURRENTLY IF EXISTS search_terms_postings_ccnew"
 
 
 class PostgreSQL:
@@ -131,12 +136,25 @@ class PostgreSQL:
 
     def segments_merge(self) -> None:
         """Write the table and its index anew: vacuum takes removed rows out of them, but an index keeps each term that it ever
-        had. Nobody is held up but for moments."""
-        _run("VACUUM search_terms")
-        _run(
-            "DROP INDEX CONCURRENTLY IF EXISTS search_terms_postings_ccnew"
-        )  # of one that was broken off
-        _run("REINDEX INDEX CONCURRENTLY search_terms_postings")
+        had. Nobody is held up but for moments.
+
+        Raises OperationalError where a transaction of before stays open, such as a backup's: an index is written anew only once
+        all of them have ended.
+        """
+        _run(f"SET lock_timeout = '{MERGE_LOCK_SECONDS}s'")
+        try:
+            _run("VACUUM search_terms")
+            _run(_UNFINISHED_DROP)  # of a process that was killed
+            try:
+                _run("REINDEX INDEX CONCURRENTLY search_terms_postings")
+            except OperationalError:
+                with suppress(
+                    OperationalError
+                ):  # what holds it up may hold this up: it goes the next time
+                    _run(_UNFINISHED_DROP)
+                raise
+        finally:
+            _run(f"SET lock_timeout = '{LOCK_SECONDS}s'")
 
 
 def _run(sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
