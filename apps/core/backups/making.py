@@ -20,7 +20,7 @@ from apps.core.db.writing import one_view
 from apps.core.keys import keys_differ
 from apps.core.private import private
 
-from . import CACHES, DATABASE, KEYS, MANIFEST, BackupFailed, checksum, named_files
+from . import CACHES, DATABASE, KEYS, MANIFEST, OF_THE_DISK, BackupFailed, checksum, named_files
 
 OTHER_KEYS = (
     "The keys here open none of its stored secrets: set IZZY_DATA_DIR to the data directory that Izzy runs with, or the keys in "
@@ -51,7 +51,7 @@ def backup_make(data: Path, folder: Path, *, keys: bool) -> list[str]:
 
 def _rest_copy(data: Path, target: Path, *, left_out: tuple[str, ...]) -> None:
     """The keys, and whatever else lies there; without rows, named files, caches, links, and what goes meanwhile."""
-    ours = {*left_out, *CACHES, *named_files, MANIFEST}
+    ours = {*left_out, *CACHES, *named_files, MANIFEST, OF_THE_DISK}
     database = (database_file() or data / DATABASE).name
     for entry in data.iterdir() if data.is_dir() else ():
         if entry.name in ours or entry.name.startswith((".", database)):

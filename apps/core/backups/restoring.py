@@ -22,7 +22,7 @@ from apps.core.integrity.machine import leased_models
 from apps.core.jobs.leases import RELEASED
 from apps.core.jobs.running import RUNNING, data_directory_alone
 
-from . import CACHES, DATABASE, KEYS, MANIFEST, BackupFailed, checksum, named_files
+from . import CACHES, DATABASE, KEYS, MANIFEST, OF_THE_DISK, BackupFailed, checksum, named_files
 
 PART = ".restore.part"
 READY = "restored"
@@ -116,7 +116,10 @@ def is_used(data: Path) -> bool:
     if any(entry.name.startswith(_aside(data)) for entry in data.iterdir()):
         return True  # a restore may have ended half way
     folders = (entry for entry in data.iterdir() if entry.is_dir() and not entry.is_symlink())
-    others = [entry for entry in folders if entry.name not in CACHES and not entry.name.startswith(".")]
+    left_out = {*CACHES, OF_THE_DISK}
+    others = [
+        entry for entry in folders if entry.name not in left_out and not entry.name.startswith(".")
+    ]
     if _has_user(data / DATABASE) or any(any(folder.iterdir()) for folder in others):
         return True
     return any(map(_is_stored, named_files))
@@ -146,7 +149,8 @@ def _copied(folder: Path, part: Path) -> None:
     def left_out(place: str, names: list[str]) -> set[str]:
         if Path(place) != folder:
             return set()
-        return {name for name in names if name in {MANIFEST, *CACHES} or name.startswith(".")}
+        others = {MANIFEST, *CACHES, OF_THE_DISK}
+        return {name for name in names if name in others or name.startswith(".")}
 
     shutil.copytree(folder, part, symlinks=True, ignore=left_out)
 
@@ -206,7 +210,7 @@ def _put_in_place(part: Path, data: Path, *, without: str | None = None) -> Path
     """Puts aside what is in the data directory, and what was made ready in its place, but for a database `without` and what lies
     beside it; returns the folder of what was there before. Whatever goes wrong, all is moved back before it is raised."""
     kept = _kept_made(data)
-    stays = {PART, RUNNING, *CACHES}
+    stays = {PART, RUNNING, *CACHES, OF_THE_DISK}
     before = [
         entry
         for entry in data.iterdir()

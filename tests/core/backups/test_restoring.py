@@ -146,6 +146,21 @@ def test_a_file_beside_an_unused_database_is_kept(backup: Path, restore: Restore
     assert everything(kept) == {"notice.txt": b"Mine."}
 
 
+def test_a_data_directory_may_be_a_disk_of_its_own(
+    backup: Path, restore: Restore, target: Path, back_up: Callable[..., Path], data: Path
+) -> None:
+    without_manifest(backup)
+    for folder in (data, backup, target):
+        (folder / "lost+found").mkdir(mode=0o700)
+        (folder / "lost+found" / "#12").write_text(folder.name)
+    assert not (back_up() / "lost+found").exists()
+    assert restore(backup) == Restored(kept=None, keys=True)
+    kept = restore(backup, force=True).kept
+    assert kept
+    assert not (kept / "lost+found").exists()
+    assert (target / "lost+found" / "#12").read_text() == "data"
+
+
 def test_a_plain_copy_of_a_data_directory_is_restored_without_what_is_of_that_one_alone(
     backup: Path, restore: Restore, target: Path, rows: Rows
 ) -> None:
