@@ -153,11 +153,14 @@ def test_the_database_is_closed_to_others_also_where_another_command_made_it(
     monkeypatch.setattr(health, "database_file", lambda: file)
     serve.close_database_file()
     file.touch()
-    file.chmod(0o644)
+    key = tmp_path / "secrets_key"
+    key.touch()
+    for one in (file, key):
+        one.chmod(0o644)
     tmp_path.chmod(0o755)
     assert [found.id for found in health.open_data_directory(None)] == ["izzy.W005"]
     serve.close_database_file()
-    assert stat.S_IMODE(file.stat().st_mode) == 0o640
+    assert [stat.S_IMODE(one.stat().st_mode) for one in (file, key)] == [0o640, 0o640]
     assert health.open_data_directory(None) == []
 
 

@@ -97,6 +97,7 @@ def backup_restore(
         try:
             _copied(folder, part)
             keys = _keys_kept(data, part)
+            _closed(part)
             _made_ready(part)
             _elsewhere_put(part, data)
             if database["ENGINE"] == SQLITE:
@@ -165,10 +166,15 @@ def _keys_kept(data: Path, part: Path) -> bool:
     return False
 
 
+def _closed(part: Path) -> None:
+    """For the eyes of the server's own user, whoever could read the backup."""
+    for path in [part, *part.rglob("*")]:
+        if not path.is_symlink():
+            path.chmod(0o700 if path.is_dir() else 0o600)
+
+
 def _made_ready(part: Path) -> None:
     """Brings the database up to date, and gives back the leases of processes that ran when it was copied."""
-    part.chmod(0o700)
-    (part / DATABASE).chmod(0o600)
     with databases_named(**{READY: sqlite_settings(part / DATABASE)}):
         if stale := stale_message(READY):
             call_command("migrate", database=READY, interactive=False, verbosity=0)

@@ -17,6 +17,7 @@ from django.db import connection
 from django.db.migrations.exceptions import InconsistentMigrationHistory
 
 from apps.accounts.services import setup_note
+from apps.core.backups import KEYS
 from apps.core.db.alone import alone
 from apps.core.db.pool import database_file
 from apps.core.db.troubles import CARRIED_OVER, stale_message
@@ -121,13 +122,14 @@ def answers(host: str, port: int) -> bool:
 
 
 def close_database_file() -> None:
-    """One that was copied here may be open to everybody who gets into the folder; what SQLite makes beside it is as it is."""
-    file = database_file()
-    with suppress(
-        OSError
-    ):  # it is not there yet, or somebody else's: the checks tell what follows from that
-        if file is not None and (mode := file.stat().st_mode) & stat.S_IRWXO:
-            file.chmod(stat.S_IMODE(mode) & ~stat.S_IRWXO)
+    """One that was copied here may be open to everybody who gets into the folder, as may the keys; what SQLite makes beside it is
+    as it is."""
+    keys = (Path(settings.IZZY_DATA_DIR) / name for name in KEYS)
+    for file in (database_file(), *(key for key in keys if not key.is_symlink())):
+        # It may be not there yet, or somebody else's: the checks tell what follows from that.
+        with suppress(OSError):
+            if file is not None and (mode := file.stat().st_mode) & stat.S_IRWXO:
+                file.chmod(stat.S_IMODE(mode) & ~stat.S_IRWXO)
 
 
 def update_database() -> None:

@@ -102,6 +102,17 @@ def test_rows_files_and_keys_are_those_of_the_backup_and_leases_are_free(
     assert everything(backup) == before
 
 
+def test_what_everybody_could_read_of_the_backup_is_closed(
+    backup: Path, restore: Restore, target: Path
+) -> None:
+    for path in backup.rglob("*"):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    restore(backup)
+    restored = [path for path in target.rglob("*") if path.name != ".running"]
+    assert target / "secrets_key" in restored
+    assert [path for path in restored if path.stat().st_mode & 0o077] == []
+
+
 def test_where_an_izzy_is_only_force_takes_its_place_and_keeps_it(
     backup: Path, restore: Restore, target: Path
 ) -> None:
