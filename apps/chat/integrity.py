@@ -1,6 +1,7 @@
 """Checks of conversations, their turns and messages, of what other apps keep by a conversation's id, and of attachments and their
 files; and what search should hold of messages."""
 
+import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -237,19 +238,18 @@ disposable.add("chat.TurnEvent")
 
 FILES_AT_ONCE = 500
 NEW_FOR = timedelta(hours=1)
+EMPTY = hashlib.sha256().hexdigest()
 
 
 def _rows(user_id: UUID | None) -> Iterator[Finding]:
-    """Rows whose file is not there, or not as large as it was."""
+    """Rows whose file is not there, or not as it was brought."""
     rows = Attachment.objects.for_user(user_id) if user_id else Attachment.objects.unscoped()
-    storage = storages["shared"]
-    columns = ("pk", "user_id", "size", "shown_type")
-    for key, owner, size, shown_type in (
+    columns = ("pk", "user_id", "sha256", "shown_type")
+    for key, owner, sha256, shown_type in (
         rows.order_by("pk").values_list(*columns).iterator(FILES_AT_ONCE)
     ):
-        path = path_of(owner, key)
-        there = storage.exists(path) and storage.size(path) == size
-        if there and (not shown_type or storage.exists(path_of(owner, key, shown=True))):
+        is_whole = _digest(path_of(owner, key)) == sha256
+        if is_whole and (not shown_type or _digest(path_of(owner, key, shown=True)) not in {"", EMPTY}):
             continue
         yield Finding(
             about=row_name(Attachment, key),
@@ -257,6 +257,18 @@ def _rows(user_id: UUID | None) -> Iterator[Finding]:
             advice="Restore the folder attachments from a backup, or delete the attachment in its conversation.",
             user_id=owner,
         )
+
+
+def _digest(path: str) -> str:
+    """SHA-256 of a file, "" where it is gone or cannot be read."""
+    summed = hashlib.sha256()
+    try:
+        with storages["shared"].open(path, "rb") as file:
+            for piece in file.chunks():
+                summed.update(piece)
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError):
+        return ""
+    return summed.hexdigest()
 
 
 def _files(user_id: UUID | None) -> Iterator[Finding]:

@@ -235,6 +235,24 @@ def test_the_check_finds_a_row_without_its_file_and_removes_a_file_without_its_r
     assert missing.user_id == alice.pk
 
 
+def test_an_attachment_with_other_bytes_or_an_empty_copy_is_found(
+    alice: User, api: Callable[..., Client]
+) -> None:
+    check = dict(all_checks())["attachments: files"]
+    bring(api(alice), "a.png", png())
+    path, shown = lying(alice)
+    assert not list(check.find(None))
+    body, copy = path.read_bytes(), shown.read_bytes()
+    for file, damaged in ((path, body[::-1]), (shown, b"")):
+        file.write_bytes(damaged)
+        [changed] = check.find(alice.pk)
+        assert changed.user_id == alice.pk
+        path.write_bytes(body)
+        shown.write_bytes(copy)
+    shown.unlink()
+    assert len(list(check.find(alice.pk))) == 1
+
+
 def test_a_backup_takes_the_files_along(alice: User, api: Callable[..., Client]) -> None:
     made = bring(api(alice), "a.png", png()).json()
     named = dict(named_files["attachments"]())
