@@ -78,7 +78,13 @@ def database_copied(
             yield copy.run()
             copy.end()
     except (DatabaseError, sqlite3.Error) as error:
-        raise CopyFailed(f"The database says: {str(error).strip()}") from error
+        raise CopyFailed(f"The database says: {_said(error)}") from error
+
+
+def _said(error: Exception) -> str:
+    """The server's sentence alone: what it adds (its detail, its context) quotes rows."""
+    diagnosis = getattr(error.__cause__, "diag", None)
+    return (diagnosis and diagnosis.message_primary) or str(error).strip()
 
 
 class _Copy:
@@ -103,6 +109,13 @@ class _Copy:
         if tables and PROGRESS not in tables:
             raise CopyFailed("The other database is not empty. Name an empty one.")
         with self.target.cursor() as cursor:
+            if self.target.vendor == "postgresql":
+                cursor.execute("SHOW server_encoding")
+                (encoding,) = cursor.fetchone()
+                if encoding != "UTF8":
+                    raise CopyFailed(
+                        f"The other database has the encoding {encoding}, which cannot hold every text. Name one with UTF8."
+                    )
             if not tables:
                 cursor.execute(f"CREATE TABLE {PROGRESS} (name text PRIMARY KEY, value text NOT NULL)")
             call_command("migrate", database=TARGET, interactive=False, verbosity=0)
@@ -158,9 +171,17 @@ class _Copy:
         )
         with self.target.cursor() as cursor:
             if self.target.vendor == "postgresql":
-                with cursor.copy(f"COPY {self._name(model)} ({names}) FROM STDIN") as copy:
-                    for row in rows:
-                        copy.write_row(row)
+                try:
+                    with (
+                        self.target.wrap_database_errors,  # Django's cursors leave this one's errors as they are
+                        cursor.copy(f"COPY {self._name(model)} ({names}) FROM STDIN") as copy,
+                    ):
+                        for row in rows:
+                            copy.write_row(row)
+                except DatabaseError as error:
+                    raise CopyFailed(
+                        f"{model._meta.db_table}: the database says: {_said(error)}"
+                    ) from error
                 return
             marks = ", ".join(["%s"] * len(model._meta.concrete_fields))
             cursor.executemany(
