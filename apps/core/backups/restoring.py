@@ -240,18 +240,14 @@ def _put_in_place(part: Path, data: Path, *, without: str | None = None) -> Path
 
 
 def _kept_made(data: Path) -> Path:
-    """An empty folder on the disk of the data directory: beside it, or within it where it is a disk of its own."""
+    """An empty folder on the disk of the data directory: beside it, or within it where it is a disk or a mount of its own."""
     name = f"{data.name}.before-restore-{timezone.now():%Y%m%dT%H%M%S}"
-    kept = data.with_name(name)
+    kept = data / f".{name}"
+    kept.mkdir(mode=0o700)
     try:
-        kept.mkdir(mode=0o700)
-        if os.stat(kept).st_dev != os.stat(data).st_dev:
-            kept.rmdir()
-            raise OSError("another disk")
+        return kept.rename(data.with_name(name))  # as everything that is moved into it
     except OSError:
-        kept = data / f".{name}"
-        kept.mkdir(mode=0o700)
-    return kept
+        return kept
 
 
 def _cleared(kept: Path) -> None:

@@ -1,5 +1,6 @@
 """`manage.py restore`: what is there afterwards, what it refuses, and that a refusal changes nothing."""
 
+import errno
 import os
 import sqlite3
 from collections.abc import Callable
@@ -129,13 +130,30 @@ def test_where_an_izzy_is_only_force_takes_its_place_and_keeps_it(
     assert "notice.txt" not in everything(target)
 
 
+def test_a_data_directory_may_be_a_mount_of_the_disk_beside_it(
+    backup: Path, restore: Restore, target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    restore(backup)
+    before, rename = everything(target), Path.rename
+
+    def within_a_mount(path: Path, to: Path) -> Path:
+        if target in path.parents and target not in to.parents:
+            raise OSError(errno.EXDEV, "Invalid cross-device link")
+        return rename(path, to)
+
+    monkeypatch.setattr(Path, "rename", within_a_mount)
+    kept = restore(backup, force=True).kept
+    assert kept
+    assert kept.parent == target
+    assert everything(kept) == before
+
+
 def test_what_an_interrupted_restore_has_put_aside_is_never_lost(
     backup: Path, restore: Restore, target: Path
 ) -> None:
     restore(backup)
-    aside = (
-        target / ".data.before-restore-20310501T120000"
-    )  # within: a disk of its own has no room beside it
+    # Within: a disk of its own has no room beside it.
+    aside = target / ".data.before-restore-20310501T120000"
     aside.mkdir()
     for entry in list(target.iterdir()):
         if entry not in {aside, target / ".running"}:
