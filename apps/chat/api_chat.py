@@ -23,7 +23,7 @@ from apps.chat.conversations.messages import versions_of
 from apps.chat.conversations.selectors import conversation_get
 from apps.chat.models import OPEN_STATES, Conversation, Role, Turn, TurnEvent, TurnStatus
 from apps.chat.stream.events import events_of
-from apps.chat.stream.snapshot import Start, asks_open
+from apps.chat.stream.snapshot import Start, asks_open, under_way
 from apps.chat.turns import services
 from apps.chat.turns.branches import branch_choose
 from apps.chat.turns.preparing import turn_with_conversation
@@ -191,8 +191,9 @@ def _start(turn_id: UUID, after: int) -> tuple[Start, bool] | None:
     ends = [place for place, frame in enumerate(frames, 1) if frame["type"] in LAST_EVENTS]
     if turn.state not in {TurnStatus.QUEUED, TurnStatus.RUNNING}:
         del ends[-1:]  # with it the newest stream ends
-    seq = max(after, conversation.stored_seq)
-    return Start(frames[ends[-1] if ends else 0 :], seq, None), turn.state not in OPEN_STATES
+    frames, stored = frames[ends[-1] if ends else 0 :], conversation.stored_seq
+    start = Start(frames, max(after, stored), stored, under_way(conversation)[1])
+    return start, turn.state not in OPEN_STATES
 
 
 @prepared

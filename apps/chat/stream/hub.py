@@ -308,7 +308,7 @@ class Hub:
     def begin(self, watcher: Subscription, start: Start) -> None:
         """Lets the watcher begin with what its rows say."""
         if (feed := self.feeds.get(watcher.conversation_id)) is not None:
-            feed.prime(start.live, start.seq)
+            feed.prime(start.live, start.stored)
         watcher.begin(start.frames, start.seq)
 
     async def close(self) -> None:

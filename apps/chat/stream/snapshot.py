@@ -41,10 +41,12 @@ REPLAY_ROWS = 2000
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """The first frames for a watcher, as of `seq`, and the answer then under way."""
+    """The first frames for a watcher, who with them knows everything up to `seq`; and the answer under way at `stored`, where the
+    rows stand. Who comes back may know more than those hold yet."""
 
     frames: list[dict[str, Any]]
     seq: int
+    stored: int
     live: LiveText | None
 
 
@@ -54,7 +56,7 @@ def snapshot(conversation: Conversation) -> Start:
     conversation.refresh_from_db(
         fields=["stored_seq", "title", "archived", "model", "instructions", *SUMMARY_FIELDS]
     )
-    turn, live = _under_way(conversation)
+    turn, live = under_way(conversation)
     queued = Message.objects.owned_by(conversation.user_id).filter(
         conversation=conversation,
         turn__state=TurnStatus.QUEUED,
@@ -80,10 +82,10 @@ def snapshot(conversation: Conversation) -> Start:
             for row in queued.select_related("turn").order_by("position")
         ],
     }
-    return Start([frame], conversation.stored_seq, live)
+    return Start([frame], conversation.stored_seq, conversation.stored_seq, live)
 
 
-def _under_way(conversation: Conversation) -> tuple[Turn | None, LiveText | None]:
+def under_way(conversation: Conversation) -> tuple[Turn | None, LiveText | None]:
     """The turn that runs, or waits for the user, and its text since its last stored message."""
     turn = _turn_begun.first(conversation.id)
     if turn is None:
@@ -152,7 +154,7 @@ def missed_events(conversation: Conversation, seq: int) -> list[LoggedEvent] | N
 def start_now(user_id: UUID, conversation_id: UUID) -> Start:
     """A start for a client that wants only what comes from now on. Synchronous; NotFound as for `start_for`."""
     conversation = conversation_get(user_id, conversation_id)
-    return Start([], conversation.stored_seq, _under_way(conversation)[1])
+    return Start([], conversation.stored_seq, conversation.stored_seq, under_way(conversation)[1])
 
 
 @one_view()
@@ -174,5 +176,5 @@ def start_for(user_id: UUID, conversation_id: UUID, seq: int | None) -> Start:
         )
     # Events of a build come beside later turns: the numbers of turns overlap then.
     events.sort(key=lambda event: event.seq)
-    newest = max(seq, conversation.stored_seq)
-    return Start([event.frame(conversation.id) for event in events], newest, _under_way(conversation)[1])
+    frames, stored = [event.frame(conversation.id) for event in events], conversation.stored_seq
+    return Start(frames, max(seq, stored), stored, under_way(conversation)[1])
