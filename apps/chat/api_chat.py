@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from functools import partial
 from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
@@ -29,7 +30,6 @@ from apps.chat.turns.branches import branch_choose
 from apps.chat.turns.preparing import turn_with_conversation
 from apps.chat.turns.scheduler import schedule_soon, scheduler
 from apps.chat.turns.services import MAX_CLIENT_ID, MAX_MESSAGE_CHARS
-from apps.core.db.pool import in_db
 from apps.core.db.prepared import prepared
 from apps.core.db.writing import one_view
 from apps.core.errors import Conflict, InvalidInput, IzzyError, NotFound
@@ -155,13 +155,12 @@ async def turn_frames(
                     runner.hub.leave(watcher)
                 watcher = runner.hub.join(conversation_id, html=False)
                 await runner.flush(conversation_id)
-                if (found := await in_db(_start, turn_id, after)) is None:
+                start = await runner.hub.begin(watcher, partial(_start, turn_id, after))
+                if start is None:
                     return
-                start, ended = found
-                runner.hub.begin(watcher, start)
                 if not any(frame["type"] in LAST_EVENTS for frame in start.frames):
                     await runner.schedule(conversation_id)
-                    if ended:
+                    if start.ended:
                         return
             try:
                 async with asyncio.timeout(KEEP_ALIVE_SECONDS):
@@ -181,7 +180,7 @@ async def turn_frames(
 
 
 @one_view()
-def _start(turn_id: UUID, after: int) -> tuple[Start, bool] | None:
+def _start(turn_id: UUID, after: int) -> Start | None:
     """The turn's stored events, and whether it has ended; None where its conversation was deleted meanwhile."""
     turn = turn_with_conversation.first(turn_id)
     if turn is None:
@@ -192,8 +191,8 @@ def _start(turn_id: UUID, after: int) -> tuple[Start, bool] | None:
     if turn.state not in {TurnStatus.QUEUED, TurnStatus.RUNNING}:
         del ends[-1:]  # with it the newest stream ends
     frames, stored = frames[ends[-1] if ends else 0 :], conversation.stored_seq
-    start = Start(frames, max(after, stored), stored, under_way(conversation)[1])
-    return start, turn.state not in OPEN_STATES
+    ended = turn.state not in OPEN_STATES
+    return Start(frames, max(after, stored), stored, under_way(conversation)[1], ended)
 
 
 @prepared

@@ -21,9 +21,9 @@ from apps.accounts.credentials import Credentials, credentials_ended, credential
 from apps.accounts.models import APIToken, User
 from apps.chat.conversations.selectors import conversation_get
 from apps.chat.stream.events import queued_event
-from apps.chat.stream.hub import Subscription
 from apps.chat.stream.limits import SOCKETS_PER_USER, FrameLimit, SocketsAtOnce
 from apps.chat.stream.snapshot import Start, start_for, start_now
+from apps.chat.stream.subscription import Subscription
 from apps.chat.turns import services
 from apps.chat.turns.branches import branch_choose
 from apps.chat.turns.scheduler import Scheduler, scheduler
@@ -286,7 +286,7 @@ class ChatConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is
         self.followed[conversation_id] = (watcher, asyncio.ensure_future(self._pass_on(watcher)))
         try:
             await self.scheduler.flush(conversation_id)
-            self.scheduler.hub.begin(watcher, await in_db(start))
+            await self.scheduler.hub.begin(watcher, start)
         except (IzzyError, Error):
             self._unfollow(conversation_id)
             raise

@@ -12,14 +12,17 @@ from django.utils import timezone
 from apps.accounts.models import User
 from apps.chat.api_chat import turn_frames
 from apps.chat.models import Conversation, Turn, TurnEvent
+from apps.chat.stream import hub
 from apps.chat.stream.events import LoggedEvent, rows_of
 from apps.chat.stream.hub import TOPIC
+from apps.chat.turns.scheduler import scheduler
 from apps.chat.turns.services import message_send
 from apps.core.db.pool import in_db
 from apps.core.db.writing import writing_for
 from apps.core.jobs.bus import bus
 from tests.chat.client import Frame, Socket, connected
 from tests.chat.rows import conversation
+from tests.waiting import until
 
 pytestmark = pytest.mark.usefixtures("runner")
 
@@ -64,9 +67,9 @@ async def elsewhere(user: User) -> Elsewhere:
         )
 
         def take() -> None:
-            until = timezone.now() + timedelta(seconds=50)
+            held_until = timezone.now() + timedelta(seconds=50)
             held = Conversation.objects.unscoped().filter(pk=sent.conversation_id)
-            held.update(runner="another", lease_until=until, last_seq=1000)
+            held.update(runner="another", lease_until=held_until, last_seq=1000)
             Turn.objects.unscoped().filter(pk=sent.turn_id).update(state="running", announced=True)
 
         await in_db(take)
@@ -91,6 +94,86 @@ async def shown(page: Socket, word: str) -> str:
         pass
     html: str = frame["html"]
     return html
+
+
+async def blocks(page: Socket, snapshot: Frame, word: str) -> list[str]:
+    """What the page shows once it shows this word."""
+    html = {block["block"]: block["html"] for block in snapshot["turn"]["blocks"]}
+    while not any(word in each for each in html.values()):
+        frame = await page.until("html")
+        html[frame["block"]] = frame["html"]
+    return [each for _, each in sorted(html.items())]
+
+
+async def test_a_page_that_opens_beside_another_gets_what_that_one_has_and_the_rows_have_not(
+    alice: User,
+) -> None:
+    other = await elsewhere(alice)
+    turn = str(other.turn_id)
+    async with connected(alice) as first, connected(alice) as page:
+        await first.snapshot(other.place)
+        other.say("three ", "four\n\n", "five\n\n", "six ")
+        before = await blocks(first, first.seen[0], "six")
+        snapshot = await page.snapshot(other.place)
+        other.say("seven ")
+        assert await blocks(page, snapshot, "seven") == [*before[:2], "<p>six seven</p>"]
+        assert snapshot["turn"]["text"] + page.text(turn) == "One two three four\n\nfive\n\nsix seven "
+        await other.store()
+        other.say("eight ")
+        await heard(page, "eight")
+    numbers = [frame["seq"] for frame in page.seen if frame["type"] in {"snapshot", "text_delta"}]
+    assert numbers == sorted(set(numbers))
+    assert page.text(turn) == "three four\n\nfive\n\nsix seven eight "
+
+
+async def test_so_it_does_when_it_comes_back_knowing_some_of_it(alice: User) -> None:
+    other = await elsewhere(alice)
+    turn = str(other.turn_id)
+    async with connected(alice) as first:
+        await first.snapshot(other.place)
+        other.say("three ")
+        known = await heard(first, "three")
+        other.tell("tool_start", id="1", name="think", input={})
+        other.say("four\n\n", "five ")
+        await shown(first, "five")
+        async with connected(alice) as back:
+            await back.send("open", conversation=other.place, seq=known["seq"])
+            assert await shown(back, "five") == "<p>five</p>"
+            assert back.types() == ["tool_start", "text_delta", "text_delta"]
+            assert back.text(turn) == "four\n\nfive "
+    html = [(frame["block"], frame["html"]) for frame in back.seen if frame["type"] == "html"]
+    assert html == [(1000, "<p>four</p>"), (1001, "<p>five</p>")]
+
+
+async def test_a_program_that_comes_beside_a_page_gets_what_the_rows_have_not(alice: User) -> None:
+    other = await elsewhere(alice)
+    async with connected(alice) as page:
+        await page.snapshot(other.place)
+        other.say("three ", "four ")
+        await heard(page, "four")
+        async with aclosing(turn_frames(other.conversation_id, other.turn_id)) as program:
+            frames = [await anext(program) for _ in range(6)]
+    assert [frame["seq"] for frame in frames if frame] == [1, 2, 3, 4, 5, 6]
+
+
+async def test_where_too_much_is_not_stored_who_opens_waits_for_it(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hub, "KEPT", 1)
+    other = await elsewhere(alice)
+    async with connected(alice) as first, connected(alice) as page:
+        await first.snapshot(other.place)
+        other.say("three ", "four ")
+        await heard(first, "four")
+        await page.send("open", conversation=other.place)
+        await other.store()
+        other.say("five ")
+        snapshot = await page.until("snapshot")
+        assert snapshot["turn"]["text"] == "One two three four "
+        assert await shown(page, "five") == "<p>One two three four five</p>"
+        feed = scheduler().hub.feeds[other.conversation_id]
+        await other.store()
+        await until(lambda: not feed.kept)
 
 
 async def test_a_page_that_comes_back_knowing_more_than_is_stored_shows_every_word(alice: User) -> None:

@@ -4,7 +4,9 @@ import pytest
 
 from apps.chat.stream import hub
 from apps.chat.stream.events import LoggedEvent
-from apps.chat.stream.hub import Feed, Subscription
+from apps.chat.stream.hub import Feed
+from apps.chat.stream.snapshot import Start
+from apps.chat.stream.subscription import Subscription
 from apps.core.ids import uuid7
 
 PLACE, TURN = uuid7(), uuid7()
@@ -84,3 +86,33 @@ async def test_what_is_kept_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None
     assert len(feed.ahead) <= 3
     feed.publish(events(*range(2, 9)))
     assert await seen(watcher, 7) == list(range(2, 9))
+
+
+async def test_who_read_the_rows_before_the_first_to_begin_did_reads_them_again() -> None:
+    feed = Feed(PLACE, lambda: None)
+    slow = Subscription(PLACE, html=False)
+    feed.join(slow)
+    joined(feed, after=5)
+    feed.publish(events(6))
+    assert feed.missed(slow, Start([], 3, 3, None)) is None
+    assert feed.missed(slow, Start([], 5, 5, None)) == []
+    slow.begin([], 5)
+    assert await seen(slow, 1) == [6]
+
+
+async def test_what_may_not_be_stored_yet_is_kept_for_who_joins_within_a_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(hub, "KEPT", 3)
+    feed, _ = watched(after=3)
+    feed.publish(events(4, 5, 6), previous=3)
+    late, later, last = (Subscription(PLACE, html=False) for _ in range(3))
+    feed.join(late)
+    feed.publish(events(7, 8), previous=6)
+    feed.join(later)
+    assert feed.missed(late, Start([], 4, 4, None)) == events(5, 6)
+    assert feed.missed(later, Start([], 4, 4, None)) is None, "5 is not kept any more"
+    assert feed.missed(later, Start([], 7, 6, None)) == events(8), "it knows 7"
+    feed.stored(7)
+    feed.join(last)
+    assert feed.missed(last, Start([], 7, 7, None)) == events(8)

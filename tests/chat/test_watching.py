@@ -12,9 +12,9 @@ from apps.agent.tools import base
 from apps.agent.tools.base import Tier, Tool, ToolContext
 from apps.chat.conversations import markdown
 from apps.chat.models import Conversation, TurnEvent
-from apps.chat.stream import hub
+from apps.chat.stream import subscription
 from apps.chat.stream.events import LoggedEvent, events_prune
-from apps.chat.stream.hub import Subscription
+from apps.chat.stream.subscription import Subscription
 from apps.chat.turns.scheduler import scheduler
 from apps.core.db.pool import in_db
 from apps.core.ids import uuid7
@@ -366,7 +366,7 @@ async def test_what_a_slow_reader_has_not_read_is_put_together() -> None:
 async def test_a_program_that_lags_gets_the_rest_and_one_end(
     alice: User, model: AnthropicServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hub, "QUEUE_FRAMES", 2)
+    monkeypatch.setattr(subscription, "QUEUE_FRAMES", 2)
     model.add(reply("Let me think.", tool("think", {"thought": "hm"})), reply("One two three four five"))
     program = await program_of(alice)
     response = await program.post("chat/", {"message": "Count", "stream": True})

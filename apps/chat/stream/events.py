@@ -239,14 +239,9 @@ class LiveHtml:
         ]
 
 
-def with_html(events: Sequence[LoggedEvent], after: int, leads: Leads = directly) -> list[LoggedEvent]:
-    """A turn's events above `after`, with the HTML of the runs of text that go beyond it.
-
-    `events` are all of one turn, so that its blocks get the numbers they had live.
-    """
-    live = LiveHtml(leads)
-    if events:
-        live.prime(LiveText(events[0].turn_id, 0, ""), 0)
+def with_html(events: Sequence[LoggedEvent], after: int, live: LiveHtml) -> list[LoggedEvent]:
+    """Those of the events that are above `after`, with the HTML of the runs of text that go beyond it. `live` knows what was before
+    all of them, so that the blocks get the numbers they had as they came."""
     out: list[LoggedEvent] = []
     fresh = False
     for event in events:

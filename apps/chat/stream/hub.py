@@ -10,7 +10,7 @@ from bisect import insort
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter
 from typing import Any
@@ -21,8 +21,9 @@ from django.db import Error
 from apps.chat.conversations.links import links_now, through
 from apps.chat.conversations.markdown import may_link
 from apps.chat.models import Conversation
-from apps.chat.stream.events import HTML, TEXT, LiveHtml, LiveText, LoggedEvent, events_after
+from apps.chat.stream.events import TEXT, LiveHtml, LiveText, LoggedEvent, events_after, with_html
 from apps.chat.stream.snapshot import Start
+from apps.chat.stream.subscription import Subscription
 from apps.core.db.pool import in_db
 from apps.core.errors import NotFound
 from apps.core.jobs.bus import bus
@@ -54,94 +55,10 @@ TOPIC = "chat.{}"
 NAMES_LINKS = frozenset({"turn_started", "tool_result"})
 AHEAD = 1000
 """Batches that are kept while events before them are missing; beyond that the rows will have them."""
-QUEUE_FRAMES = 5000
-"""A watcher that lags further behind loses its place and gets a snapshot instead."""
-OLDER_BLOCKS = 20  # waiting frames among which a block's older self is looked for
+KEPT = 1000
+"""Events that are kept until the rows are known to have them, for who joins meanwhile."""
 POLL_SECONDS = 0.3
 POLL_ROWS = 1000
-
-
-@dataclass(slots=True)
-class _Waiting:
-    frame: dict[str, Any]
-    texts: list[str]  # Of a frame of text: its own, and that of those which joined it.
-
-    def joins(self, later: "_Waiting") -> bool:
-        """Whether the later frame has become part of this one, which then has its number."""
-        if not self.texts or not later.texts or self.frame["turn"] != later.frame["turn"]:
-            return False
-        self.frame = later.frame
-        self.texts += later.texts
-        return True
-
-
-@dataclass(eq=False, slots=True)
-class Subscription:
-    """One watcher's queue of frames. It buffers until `begin` says what the watcher knows already."""
-
-    conversation_id: UUID
-    html: bool = field(kw_only=True)  # a page, which shows the text as HTML
-    lagged: bool = False
-    _after: int | None = None
-    _early: list[LoggedEvent] = field(default_factory=list)
-    _queue: deque[_Waiting] = field(default_factory=deque)
-    _came: asyncio.Event = field(default_factory=asyncio.Event)
-
-    def put(self, event: LoggedEvent) -> None:
-        if event.type == HTML and not self.html:
-            return
-        if self._after is None:
-            self._early.append(event)
-        elif event.type == HTML or event.seq > self._after:
-            self.put_frame(event.frame(self.conversation_id))
-
-    def put_frame(self, frame: dict[str, Any]) -> None:
-        """Queues a frame. While the watcher has not taken the one before, texts become one, and a block takes the place of its
-        older self."""
-        waiting = _Waiting(frame, [frame["text"]] if frame["type"] == TEXT else [])
-        if self._queue:
-            if frame["type"] == HTML:
-                self._drop_older(frame)
-            elif self._queue[-1].joins(waiting):
-                return
-        if len(self._queue) >= QUEUE_FRAMES:
-            self.lagged = True
-        else:
-            self._queue.append(waiting)
-        self._came.set()
-
-    def _drop_older(self, frame: dict[str, Any]) -> None:
-        newest = len(self._queue) - 1
-        for place in range(newest, max(-1, newest - OLDER_BLOCKS), -1):
-            older = self._queue[place].frame
-            if older["type"] == HTML and (older["turn"], older["block"]) == (
-                frame["turn"],
-                frame["block"],
-            ):
-                del self._queue[place]
-                if 0 < place < len(self._queue) and self._queue[place - 1].joins(self._queue[place]):
-                    del self._queue[place]
-                return
-
-    def begin(self, frames: Sequence[dict[str, Any]], after: int) -> None:
-        """Sends `frames` as they are, then everything above `after`, what has come meanwhile included."""
-        self._queue.extend(
-            _Waiting(frame, [frame["text"]] if frame["type"] == TEXT else []) for frame in frames
-        )
-        self._came.set()
-        self._after = after
-        early, self._early = self._early, []
-        for event in early:
-            if event.seq > after:
-                self.put(event)
-
-    async def next(self) -> dict[str, Any]:
-        """The next frame; waits for it."""
-        while not self._queue:
-            self._came.clear()
-            await self._came.wait()
-        waiting = self._queue.popleft()
-        return waiting.frame | {"text": "".join(waiting.texts)} if waiting.texts else waiting.frame
 
 
 class Feed:
@@ -154,8 +71,11 @@ class Feed:
         self.ahead: list[
             tuple[int, Sequence[LoggedEvent]]
         ] = []  # kept while some before them are missing
+        self.kept: deque[LoggedEvent] = deque()  # passed on, and not known to be stored
         self.watchers: set[Subscription] = set()
         self.pages = 0  # of the watchers
+        self._stored = 0  # all up to here stands in the rows before anybody reads them to begin
+        self._needs = 0  # what of it who joins now has to find there
         self._gone = False
         self._html = LiveHtml(self._through)
         self._links: asyncio.Task[None] | None = None
@@ -163,6 +83,11 @@ class Feed:
         self._link_met = False  # since it was last known where links lead
         self._rendering: asyncio.TimerHandle | None = None
         self._rendered_at = 0.0
+
+    def join(self, watcher: Subscription) -> None:
+        watcher.before, watcher.needs = tuple(self.kept), self._needs
+        self.watchers.add(watcher)
+        self.pages += watcher.html
 
     def publish(self, events: Sequence[LoggedEvent], previous: int = 0) -> bool:
         """Passes on those events that are new here; where the event `previous` before them has not come yet, it keeps them until
@@ -181,13 +106,40 @@ class Feed:
     def prime(self, live: LiveText | None, seq: int) -> None:
         """Says what was there before this feed began; later calls change nothing."""
         if self.last_seq is None:
-            self.last_seq = seq
+            self.last_seq = self._needs = seq
+            for watcher in self.watchers:
+                watcher.needs = seq
             self._html.prime(live, seq)
             self.publish([])  # what has come meanwhile
         if self._link_met:
             self._look_for_links()
 
+    def stored(self, seq: int) -> None:
+        """Says that all up to `seq` stands in the rows before anybody reads them to begin."""
+        self._stored = max(self._stored, seq)
+        while self.kept and self.kept[0].seq <= self._stored:
+            self.kept.popleft()
+
+    def missed(self, watcher: Subscription, start: Start) -> list[LoggedEvent] | None:
+        """What the watcher gets between its start and what has come since it joined; None where neither its start nor what is kept
+        goes far enough."""
+        if start.stored < watcher.needs:
+            return None
+        ahead = [event for event in watcher.before if event.seq > start.stored]
+        if not ahead or not watcher.html:
+            return [event for event in ahead if event.seq > start.seq]
+        live = LiveHtml(self._html.leads)
+        live.prime(start.live, start.stored)
+        return with_html(ahead, start.seq, live)
+
+    def _keep(self, event: LoggedEvent) -> None:
+        if event.seq > self._stored:
+            self.kept.append(event)
+        if len(self.kept) > KEPT:
+            self._needs = self.kept.popleft().seq
+
     def _pass_on(self, event: LoggedEvent) -> None:
+        self._keep(event)
         for each in (*self._html.take(event, shown=self.pages > 0), event):
             self._send(each)
         if event.type in NAMES_LINKS:
@@ -271,8 +223,10 @@ class Hub:
         if bus().wired() is not None:
             rows = [[event.seq, str(event.turn_id), event.type, event.payload] for event in events]
             bus().send(TOPIC.format(conversation_id), [previous, rows])
-        if (feed := self.feeds.get(conversation_id)) is not None and feed.publish(events, previous):
-            self._missing.set()
+        if (feed := self.feeds.get(conversation_id)) is not None:
+            feed.stored(events[-1].seq)  # by `EventLog.flush`
+            if feed.publish(events, previous):
+                self._missing.set()
 
     def join(self, conversation_id: UUID, *, html: bool) -> Subscription:
         """A subscription that buffers what happens from now on; call `begin` on it, and `leave` in the end."""
@@ -282,8 +236,7 @@ class Hub:
             feed = Feed(conversation_id, bus().listen(TOPIC.format(conversation_id), hear))
             self.feeds[conversation_id] = feed
         watcher = Subscription(conversation_id, html=html)
-        feed.watchers.add(watcher)
-        feed.pages += html
+        feed.join(watcher)
         if self._poller is None or self._poller.done():
             self._poller = asyncio.ensure_future(self._poll())
         return watcher
@@ -305,11 +258,26 @@ class Hub:
             feed.close()
             del self.feeds[watcher.conversation_id]
 
-    def begin(self, watcher: Subscription, start: Start) -> None:
-        """Lets the watcher begin with what its rows say."""
+    async def begin(self, watcher: Subscription, read: Callable[[], Start | None]) -> Start | None:
+        """Lets the watcher begin with what its rows say, which `read` reads; where that is None it does not begin."""
+        while True:
+            start = await in_db(read)
+            if start is None or self._begin(watcher, start):
+                return start
+            await asyncio.sleep(POLL_SECONDS)  # until the rows have what is not kept any more
+
+    def _begin(self, watcher: Subscription, start: Start) -> bool:
+        frames, seq = start.frames, start.seq
         if (feed := self.feeds.get(watcher.conversation_id)) is not None:
             feed.prime(start.live, start.stored)
-        watcher.begin(start.frames, start.seq)
+            missed = feed.missed(watcher, start)
+            if missed is None:
+                return False
+            if missed:
+                frames = frames + [event.frame(watcher.conversation_id) for event in missed]
+                seq = max(seq, missed[-1].seq)
+        watcher.begin(frames, seq)
+        return True
 
     async def close(self) -> None:
         if self._poller is not None:
@@ -340,21 +308,25 @@ class Hub:
             except Error as error:
                 logger.warning("could not look for events: %s", error)
                 continue
-            for conversation_id, events in news.items():
+            for conversation_id, found in news.items():
                 if (feed := self.feeds.get(conversation_id)) is None:
                     continue
-                if events is None:
+                if found is None:
                     feed.gone()
                 else:
+                    stored, events = found
+                    feed.stored(stored)
                     feed.publish(events)
 
 
-def _news(known: dict[UUID, int]) -> dict[UUID, list[LoggedEvent] | None]:
-    """Stored events above the known numbers, for conversations that have any; None for one that was deleted."""
+def _news(known: dict[UUID, int]) -> dict[UUID, tuple[int, list[LoggedEvent]] | None]:
+    """Of each conversation the newest number stored, and the stored events above the known one; None where it was deleted."""
     rows = Conversation.objects.unscoped().filter(id__in=known, deleted_at=None)
-    stored = dict(rows.values_list("id", "stored_seq"))
-    return {
-        key: events_after(key, seq, limit=POLL_ROWS) if key in stored else None
-        for key, seq in known.items()
-        if stored.get(key, seq + 1) > seq
-    }
+    newest = dict(rows.values_list("id", "stored_seq"))
+
+    def found(key: UUID, seq: int) -> tuple[int, list[LoggedEvent]] | None:
+        if key not in newest:
+            return None
+        return newest[key], events_after(key, seq, limit=POLL_ROWS) if newest[key] > seq else []
+
+    return {key: found(key, seq) for key, seq in known.items()}

@@ -24,6 +24,7 @@ from apps.chat.conversations.selectors import conversation_get
 from apps.chat.models import Conversation, Message, MessageKind, Role, Turn, TurnEvent, TurnStatus
 from apps.chat.stream.events import (
     BLOCKS_PER_SEGMENT,
+    LiveHtml,
     LiveText,
     LoggedEvent,
     events_after,
@@ -48,6 +49,7 @@ class Start:
     seq: int
     stored: int
     live: LiveText | None
+    ended: bool = False  # the turn, for a program that follows one
 
 
 @one_view()
@@ -169,11 +171,10 @@ def start_for(user_id: UUID, conversation_id: UUID, seq: int | None) -> Start:
         return snapshot(conversation)
     events: list[LoggedEvent] = []
     for turn_id in dict.fromkeys(event.turn_id for event in missed):
-        events += with_html(
-            events_of(TurnEvent.objects.filter(turn_id=turn_id).order_by("seq")),
-            seq,
-            ConversationLinks(user_id, conversation.id),
-        )
+        live = LiveHtml(ConversationLinks(user_id, conversation.id))
+        live.prime(LiveText(turn_id, 0, ""), 0)
+        whole = events_of(TurnEvent.objects.filter(turn_id=turn_id).order_by("seq"))
+        events += with_html(whole, seq, live)
     # Events of a build come beside later turns: the numbers of turns overlap then.
     events.sort(key=lambda event: event.seq)
     frames, stored = [event.frame(conversation.id) for event in events], conversation.stored_seq
