@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from apps.accounts.models import User
+from apps.agent.model.sdk import SdkModelClient
 from apps.agent.models import ModelCall
 from apps.agent.turn.events import ModelRetry, Response, TurnFailed
 from apps.core.db.pool import in_db
@@ -103,6 +104,40 @@ async def test_what_a_server_says_is_passed_on_without_the_key_and_leaves_no_sen
     last = turn.events[-1]
     assert isinstance(last, TurnFailed)
     assert last.message.endswith(end)
+
+
+EVENTS = len(list(reply("The whole answer.").events("", 0)))
+
+
+@pytest.mark.parametrize(
+    "fault", [{"cut_after": EVENTS}, {"hold_after": EVENTS}, {"error_after": EVENTS}]
+)
+async def test_an_answer_that_is_whole_is_kept_whatever_the_connection_does_then(
+    alice: User, peer: AnthropicServer, fault: dict[str, int]
+) -> None:
+    answer = reply("The whole answer.", **fault)
+    peer.add(answer)
+    turn = Turn(alice)
+    try:
+        await turn.run()
+    finally:
+        answer.release.set()
+    last = turn.events[-1]
+    assert isinstance(last, Response)
+    assert last.text == "The whole answer."
+    call = await row(alice)
+    assert (call.error_code, call.stop_reason) == ("", "end_turn")
+    assert len(peer.messages) == 1
+
+
+async def test_a_connection_is_used_again_after_a_whole_answer(
+    alice: User, peer: AnthropicServer
+) -> None:
+    peer.add(reply("One."), reply("Two."))
+    client = SdkModelClient()
+    for _ in range(2):
+        await Turn(alice, client=client).run()
+    assert (len(peer.messages), peer.connections) == (2, 1)
 
 
 async def test_what_was_produced_before_a_cut_can_be_kept(alice: User, peer: AnthropicServer) -> None:

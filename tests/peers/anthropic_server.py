@@ -229,7 +229,7 @@ class AnthropicServer:
 
     async def _paced(self, given: Reply, model: str, size: int) -> AsyncIterator[dict[str, Any] | None]:
         """The reply's events with its pauses and faults; None means: break the connection."""
-        for count, event in enumerate(given.events(model, size)):
+        for count, event in enumerate([*given.events(model, size), None]):
             while count == given.hold_after and not given.release.is_set():  # noqa: ASYNC110  set in any thread
                 await asyncio.sleep(HELD_SECONDS)
             if count == given.cut_after:
@@ -238,6 +238,8 @@ class AnthropicServer:
                 return
             if count == given.error_after:
                 yield given.error()
+                return
+            if event is None:  # the end of the body is what is left
                 return
             if given.delay or self.delay:
                 await asyncio.sleep(given.delay or self.delay)

@@ -9,7 +9,7 @@ import json
 import random
 import time
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -94,6 +94,8 @@ PATIENCE = 20.0
 
 MAX_RETRIES = 2
 CONNECT_SECONDS = 10.0
+REST_SECONDS = 0.25
+"""So long the end of the body is waited for after an answer is complete: a connection that was read to its end is used again."""
 
 
 def warm_up() -> None:
@@ -182,6 +184,8 @@ class _Call:
                             yield chunk
                     break
                 except ModelError as error:
+                    if self.answer.complete:  # whatever became of the connection then
+                        break
                     seconds = self._pause(error, attempt)
                     if seconds is None:
                         raise
@@ -226,7 +230,8 @@ class _Call:
                 self.may_repeat = False
                 self.row.request_id = stream.response.headers.get("request-id", "")[:128]
                 # Not the SDK's own objects: making those takes longer than all else that is done for a piece of text.
-                async for event in stream.raw_events(stream.response):
+                events = stream.raw_events(stream.response)
+                async for event in events:
                     if event.event == "error":
                         raise self._refused(event.data, stream.response.headers)
                     if event.event in IGNORED or not event.data:
@@ -240,8 +245,13 @@ class _Call:
                         yield TextChunk(text)
                     while self.answer.server:
                         yield self.answer.server.pop(0)
-                    if self.answer.full:
+                    if self.answer.complete:
                         break
+                if not self.answer.full:
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(REST_SECONDS):
+                            async for _ in events:
+                                pass
         except (sdk.APITimeoutError, httpx2.TimeoutException) as error:
             raise ModelError(*failures.TIMED_OUT) from error
         except sdk.APIStatusError as error:
