@@ -13,7 +13,16 @@ from apps.chat.models import Message, Role, Turn, TurnEvent
 from apps.chat.stream.events import LoggedEvent, events_of
 from apps.chat.turns import actor, store
 from apps.chat.turns.queue import conversation_take
-from apps.chat.turns.store import RESERVE, EventLog, Numbers, logs_store, message_append
+from apps.chat.turns.store import (
+    RESERVE,
+    EventLog,
+    LogWrite,
+    Numbers,
+    log_written,
+    logs_store,
+    message_append,
+)
+from apps.core.db import pool
 from apps.core.db.pool import CountsErrors, in_db
 from apps.core.jobs.leases import LeaseLost
 from tests.chat.client import connected
@@ -130,14 +139,26 @@ async def test_a_change_that_took_effect_counts_as_made(log: Log, breaks: Break)
     assert (log.sent, await log.answers()) == ([1, 2, 3], 1)
 
 
-async def test_a_change_that_took_no_effect_is_told_and_can_be_made_again(
-    log: Log, breaks: Break
+async def test_one_that_did_is_not_made_again_where_the_database_does_not_say_so_at_once(
+    log: Log, breaks: Break, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    asked: list[LogWrite] = []
+
+    def away(write: LogWrite) -> list[LoggedEvent] | None:
+        asked.append(write)
+        if len(asked) < 3:
+            raise OperationalError("away")
+        return log_written(write)
+
+    monkeypatch.setattr(store, "log_written", away)
+    breaks()
+    await log.events.commit(log.answer)
+    assert (log.sent, await log.answers(), len(asked)) == ([1], 1, 3)
+
+
+async def test_a_change_that_took_no_effect_is_made_again(log: Log, breaks: Break) -> None:
     log.emit("one ")
     breaks(after=False)
-    with pytest.raises(OperationalError):
-        await log.events.commit(log.answer)
-    assert (await log.stored(), await log.answers()) == ([], 0)
     await log.events.commit(log.answer)
     assert await log.stored() == [(1, "one "), (2, "change ")]
     assert (log.sent, await log.answers()) == ([1, 2], 1)
@@ -151,6 +172,7 @@ async def test_a_log_of_which_nobody_can_say_what_is_stored_writes_no_more(
 
     log.emit("one ")
     breaks()
+    monkeypatch.setattr(pool, "AWAY_SECONDS", 0)
     monkeypatch.setattr(store, "log_written", away)
     with pytest.raises(OperationalError):
         await log.events.commit(log.answer)

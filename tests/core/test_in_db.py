@@ -1,17 +1,19 @@
 import threading
 from collections.abc import Callable
 from functools import partial
+from unittest.mock import AsyncMock
 from uuid import UUID
 
 import pytest
-from django.db import IntegrityError, connection
+from django.db import DataError, IntegrityError, InterfaceError, OperationalError, connection
 from django.test import Client
 
 from apps.accounts.models import User
 from apps.chat.conversations.folders import folder_create, folder_delete, folder_get
 from apps.chat.conversations.services import conversation_create
 from apps.chat.models import Folder
-from apps.core.db.pool import in_db
+from apps.core.db import pool
+from apps.core.db.pool import in_db, through_outage
 from apps.core.db.writing import writing_for
 from apps.core.errors import NotFound
 
@@ -82,3 +84,25 @@ async def test_what_has_committed_something_is_not_done_again(alice: User) -> No
     with writing_for(alice.pk), pytest.raises(IntegrityError):
         await in_db(write)
     assert len(asked) == 1
+
+
+@pytest.mark.parametrize("error", [OperationalError("away"), InterfaceError("closed")])
+async def test_what_must_not_be_lost_is_tried_again_while_the_database_is_away(error: Exception) -> None:
+    work = AsyncMock(side_effect=[error, error, "stored"])
+    assert await through_outage(work) == "stored"
+
+
+@pytest.mark.parametrize("error", [IntegrityError("twice"), DataError("too long"), NotFound("gone")])
+async def test_what_another_try_does_not_mend_is_not_tried_again(error: Exception) -> None:
+    work = AsyncMock(side_effect=error)
+    with pytest.raises(type(error)):
+        await through_outage(work)
+    work.assert_awaited_once()
+
+
+async def test_a_database_that_stays_away_is_given_up_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "AWAY_SECONDS", 0.2)
+    work = AsyncMock(side_effect=OperationalError("away"))
+    with pytest.raises(OperationalError):
+        await through_outage(work)
+    assert work.await_count > 1

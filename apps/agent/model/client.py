@@ -251,12 +251,14 @@ def priced(usage: dict[str, int], *models: str) -> Usage:
     return Usage(sent, received, read, written, cost, calls=1)
 
 
-def modelcall_record(row: ModelCall, usage: Usage) -> None:
-    """Stores the row of a call that has ended, and counts it: tokens, cost, times, how it ended; never what was said."""
+def modelcall_record(row: ModelCall, usage: Usage, *, again: bool = False) -> None:
+    """Stores the row of a call that has ended, and counts it: tokens, cost, times, how it ended; never what was said. `again` where
+    it failed before: the row may be there."""
     for name in KINDS:
         setattr(row, name, getattr(usage, name))
     row.cost_usd = Decimal(usage.cost_usd).quantize(MICRO)
-    insert_all([row])
+    if not again or not ModelCall.objects.owned_by(row.user_id).filter(pk=row.pk).exists():
+        insert_all([row])
     CALLS.add(row.model, row.purpose, row.error_code or "ok")
     for name in KINDS:
         if tokens := getattr(row, name):

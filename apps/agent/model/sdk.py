@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import count
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -37,7 +38,7 @@ from apps.agent.model.messages import sendable, valid_messages
 from apps.agent.models import ModelCall
 from apps.agent.tools.base import find_tool
 from apps.agent.tools.results import Scrubber
-from apps.core.db.pool import in_db
+from apps.core.db.pool import in_db, through_outage
 from apps.core.traces import Span, Value, span_begin
 
 MARKER = {"type": "ephemeral"}
@@ -153,7 +154,7 @@ class SdkModelClient:
         finally:
             row.stop_reason = call.answer.stop_reason[:48]
             try:
-                await in_db(modelcall_record, row, call.usage())
+                await _recorded(row, call.usage())
             finally:
                 if span is not None:
                     _span_end(span, row, request.max_tokens, call.answer.model)
@@ -305,6 +306,12 @@ class _Call:
             server=self.endpoint.server,
             retry_after=failures.retry_after(headers),
         )
+
+
+async def _recorded(row: ModelCall, usage: Usage) -> None:
+    """Stores the row. A database that is away as the answer ends does not cost the answer."""
+    tries = count()
+    await through_outage(lambda: in_db(modelcall_record, row, usage, again=next(tries) > 0))
 
 
 def _span_end(span: Span, row: ModelCall, max_tokens: int, answered_by: str) -> None:

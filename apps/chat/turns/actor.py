@@ -56,7 +56,7 @@ from apps.chat.turns.store import (
     turn_ask,
     turn_finish,
 )
-from apps.core.db.pool import in_db, shielded
+from apps.core.db.pool import AWAY, in_db, shielded, through_outage
 from apps.core.jobs.leases import LeaseLost
 from apps.core.log_ids import log_activity, log_ids
 from apps.core.metrics.base import SLOW, counter, histogram
@@ -343,7 +343,7 @@ class Actor:
                 break
             self.news.clear()
             self._heard = True
-            if self._closing or (await self._work(turn.turn_id)).stop:
+            if self._closing or await self._is_stopped(turn.turn_id):
                 task.cancel()
                 await asyncio.wait([task])
         try:
@@ -355,10 +355,20 @@ class Actor:
         except (LeaseLost, TurnTaken):
             raise
         except Exception as error:  # a turn may fail in any way, the conversation must go on
-            if not await in_db(Conversation.lease_held, self.conversation_id):
+            held = partial(in_db, Conversation.lease_held, self.conversation_id)
+            if not await through_outage(held):
                 raise LeaseLost(str(self.conversation_id)) from error
             logger.exception("turn %s failed", turn.turn_id)
             return stopped(turn.turn_id, "failed", turn.partial, INTERNAL_ERROR)
+
+    async def _is_stopped(self, running: UUID) -> bool:
+        """Takes up what is asked for beside the running turn, and says whether that is to stop. While the database is away the turn
+        goes on: what is asked for stands in the rows, and the upkeep notifies of it again."""
+        try:
+            return (await self._work(running)).stop
+        except AWAY as error:
+            logger.warning("could not look what is asked for: %s", error)
+            return False
 
     async def _make_title(self, turn_id: UUID) -> None:
         try:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -19,7 +20,7 @@ from apps.agent.services import Reason, toolcalls_close_open
 from apps.agent.turn.events import Event, ToolResult, TurnFailed, TurnStopped
 from apps.chat.models import Conversation, Message, MessageKind, Role, Turn, TurnStatus
 from apps.chat.stream.events import LoggedEvent, events_after, rows_of
-from apps.core.db.pool import in_db
+from apps.core.db.pool import in_db, through_outage
 from apps.core.db.prepared import prepared, prepared_update
 from apps.core.db.writing import claim, insert_all, update_all
 from apps.core.jobs.leases import EXTEND_SECONDS, LeaseLost
@@ -322,10 +323,10 @@ class EventLog:
         self._published = event.seq
 
     async def commit(self, change: Change) -> None:
-        """Makes a change of rows together with everything emitted so far, then sends on the events of the change. Await it
-        `shielded`: a change under way is not called back."""
+        """Makes a change of rows together with everything emitted so far, then sends on the events of the change; once, also where
+        the database is away for a while. Await it `shielded`: a change under way is not called back."""
         async with self.lock:
-            await self.write(change)
+            await through_outage(partial(self.write, change))
 
     async def flush(self) -> None:
         """Stores what was emitted so far, so that rows show all of it."""
@@ -359,7 +360,7 @@ class EventLog:
         """As `log_written`. Where the database does not say, nobody knows which numbers are taken: the log writes no more, and
         the turn is taken up from the rows, as after a crash."""
         try:
-            return await in_db(log_written, write)
+            return await through_outage(partial(in_db, log_written, write))
         except Error:
             self.given_back = True
             raise

@@ -6,6 +6,7 @@ instance, may wait for each other. Only what has committed nothing so far is don
 """
 
 import asyncio
+import logging
 import random
 import threading
 import time
@@ -18,7 +19,14 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 from asgiref.sync import sync_to_async
 from django.conf import settings
-from django.db import DatabaseError, IntegrityError, InterfaceError, connection, connections
+from django.db import (
+    DatabaseError,
+    IntegrityError,
+    InterfaceError,
+    OperationalError,
+    connection,
+    connections,
+)
 from django.db.utils import DatabaseErrorWrapper
 from django.utils.functional import cached_property
 
@@ -28,9 +36,12 @@ from apps.core.metrics.base import counter
 
 P = ParamSpec("P")
 T = TypeVar("T")
+logger = logging.getLogger(__name__)
 
 CONNECTION_SECONDS = 60.0
 """A pool thread's connection is closed after this time, so that a replaced database is noticed."""
+AWAY = (OperationalError, InterfaceError)
+"""Errors of a connection, or of the database itself, whatever it was asked for."""
 TRIES = 4
 COLLISIONS = frozenset({"40001", "40P01", "23503", "23505"})
 """Of PostgreSQL: two that wait for each other, a row that is pointed to and gone, one that is there already."""
@@ -38,6 +49,8 @@ MADE_OR_REMOVED = ("FOREIGN KEY constraint failed", "UNIQUE constraint failed")
 """The same two of SQLite."""
 WAIT_SECONDS = 0.05
 """Before the second try, about; three times as long before each further one: 0.6 s in all."""
+AWAY_SECONDS = 15.0
+"""So long what must not be lost is tried again while the database is away: about as long as a lease lasts."""
 ERRORS = counter(
     "izzy_database_errors_total", "Errors of the database, by Django's name for their kind.", "kind"
 )
@@ -65,6 +78,22 @@ async def in_db(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) 
     """
     run = sync_to_async(_with_connection, thread_sensitive=False, executor=_pool())
     return await run(partial(function, *args, **kwargs))
+
+
+async def through_outage(work: Callable[[], Awaitable[T]]) -> T:
+    """What `work` gives, which is called again while the database is away, for AWAY_SECONDS. The connection may break when a commit
+    has taken effect already: `work` sees to it that it takes effect once."""
+    now = asyncio.get_running_loop().time
+    until, pause = now() + AWAY_SECONDS, 0.1
+    while True:
+        try:
+            return await work()
+        except AWAY as error:
+            if now() + pause > until:
+                raise
+            logger.warning("the database is away; it is asked again: %s", error)
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, 1.0)
 
 
 async def shielded(work: Awaitable[T]) -> T:
