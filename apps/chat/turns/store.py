@@ -182,10 +182,7 @@ def log_write(
     write: LogWrite, change: Change | None = None, where: Callable[[], bool] | None = None
 ) -> list[LoggedEvent] | None:
     """Stores events, makes `change` and stores the events that it returns, all or nothing. Returns those last ones; None, and
-    nothing is stored, `where` that says no.
-
-    Raises LeaseLost when the conversation is not ours any more.
-    """
+    nothing is stored, `where` that says no. Raises LeaseLost when the conversation is not ours any more."""
     if where is not None and not where():
         return None
     with transaction.atomic():
@@ -216,20 +213,14 @@ def logs_write(writes: Sequence[LogWrite]) -> set[UUID]:
     """Stores the events of many conversations in one transaction; returns those that are not ours any more."""
     with claim():  # of many users: each log is written by the process alone that holds its lease
         lost = Conversation.leases_extend([write.conversation_id for write in writes])
-        rows = _counters([write.conversation_id for write in writes])
-        reserved = {key: last for key, last, _ in rows}
-        stored = {key: seq for key, _, seq in rows}
-        lost |= {  # those that this process lost and took again
-            write.conversation_id
-            for write in writes
-            if reserved.get(write.conversation_id, 0) > write.reserved
-        }
-        ours = [
-            (write, events)
-            for write in writes
-            if write.conversation_id not in lost
-            and (events := write.above(stored[write.conversation_id]))
-        ]
+        rows = {row[0]: row[1:] for row in _counters([write.conversation_id for write in writes])}
+        ours = []
+        for write in writes:
+            reserved, stored = rows.get(write.conversation_id, (0, 0))
+            if reserved > write.reserved:  # this process lost it and took it again
+                lost.add(write.conversation_id)
+            elif write.conversation_id not in lost and (events := write.above(stored)):
+                ours.append((write, events))
         update_all(
             Conversation,
             ("last_seq", "stored_seq"),
