@@ -133,7 +133,7 @@ def lessons_of(name: str, encoder: "Model") -> Lessons:
             knowing.embed_texts(messages, learnt_of(before.messages)),
             knowing.embed_texts(examples.notes, learnt_of(before.notes)),
         )
-    kinds: tuple[list[str], list[str]] = [], []
+    kinds: tuple[list[str], list[str]] = [text for person in people for text in person["idle"]], []
     judged = judged_messages()
     for text, own_life in zip(*example_messages("en"), strict=True):
         if text.casefold() not in judged:
@@ -413,6 +413,9 @@ def main() -> None:
     messages = encoder.embed_texts(examples.messages, learnt_of(towers["message"])).numpy()
     notes = encoder.embed_texts(examples.notes, learnt_of(towers["note"])).numpy()
     texts, personal = encoder_examples(name)
+    near = [text for person in example_people("en") for text in person["idle"]]
+    some = near[::5]  # as of the other idle ones
+    texts, personal = (*texts, *some), (*personal, *(False for _ in some))
     sounding = encoder.embed_texts(texts, learnt_of(towers["message"])).numpy()
     scale = calibration(messages @ notes.T)
     concern = encoder_lesson(sounding, personal)

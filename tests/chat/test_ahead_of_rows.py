@@ -97,7 +97,7 @@ async def shown(page: Socket, word: str) -> str:
 
 
 async def blocks(page: Socket, snapshot: Frame, word: str) -> list[str]:
-    """What the page shows once it shows this word."""
+    """The page's text once it shows this word."""
     html = {block["block"]: block["html"] for block in snapshot["turn"]["blocks"]}
     while not any(word in each for each in html.values()):
         frame = await page.until("html")

@@ -121,7 +121,7 @@ class Feed:
             self.kept.popleft()
 
     def missed(self, watcher: Subscription, start: Start) -> list[LoggedEvent] | None:
-        """What the watcher gets between its start and what has come since it joined; None where neither its start nor what is kept
+        """The events that the watcher gets between its start and what has come since it joined; None where neither its start nor what is kept
         goes far enough."""
         if start.stored < watcher.needs:
             return None

@@ -199,7 +199,7 @@ def log_write(
 
 @transaction.atomic
 def log_written(write: LogWrite) -> list[LoggedEvent] | None:
-    """What `log_write` would have returned, where the connection broke when its transaction was committed already; None where
+    """The events that `log_write` would have returned, where the connection broke when its transaction was committed already; None where
     that was not. Raises LeaseLost."""
     Conversation.lease_extend(write.conversation_id)  # it waits for a transaction that is still to end
     [(_, reserved, _)] = _counters([write.conversation_id])

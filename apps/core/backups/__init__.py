@@ -21,7 +21,7 @@ KEYS = ("secret_key", "secrets_key")
 CACHES = ("sandbox", "metrics")
 """Folders of the data directory that Izzy makes again by itself."""
 OF_THE_DISK = "lost+found"
-"""What a data directory has that is a disk of its own (ext4): root's, and none of Izzy's."""
+"""The folder in a data directory that is a disk of its own (ext4): root's, and none of Izzy's."""
 
 
 class BackupFailed(Exception):

@@ -81,7 +81,7 @@ async def in_db(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) 
 
 
 async def through_outage(work: Callable[[], Awaitable[T]]) -> T:
-    """What `work` gives, which is called again while the database is away, for AWAY_SECONDS. The connection may break when a commit
+    """The result of `work`, which is called again while the database is away, for AWAY_SECONDS. The connection may break when a commit
     has taken effect already: `work` sees to it that it takes effect once."""
     now = asyncio.get_running_loop().time
     until, pause = now() + AWAY_SECONDS, 0.1

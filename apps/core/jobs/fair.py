@@ -18,7 +18,7 @@ LOOK_SECONDS = 2.0
 
 
 class Failures(dict[Hashable, Exception]):
-    """What was raised, by those whose work failed while the others' goes on."""
+    """The errors of those whose work failed while the others' goes on."""
 
     def note(self, whose: Hashable, error: Exception) -> None:
         """The first is raised in the end; others are logged now."""
@@ -32,7 +32,7 @@ class Failures(dict[Hashable, Exception]):
 
 
 def one_by_one(pieces: Iterable[T], work: Callable[[T], Result]) -> list[Result]:
-    """What `work` gives for each piece. One that fails keeps none of those behind it waiting, and what the first such raised is
+    """The results of `work` for each piece. One that fails keeps none of those behind it waiting, and what the first such raised is
     raised once they are done."""
     results: list[Result] = []
     failed = Failures()

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from apps.search.embedders.base import Matrix, Vector
 from apps.search.embedders.engines import encoder_knows
 from apps.search.kept import arrays_kept, kept_file
-from apps.search.proactive.adapter import EXAMPLES, example_notes, example_people
+from apps.search.proactive.adapter import EXAMPLES, example_notes
 from apps.search.text import analysis
 from apps.search.text.analysis import split_words
 
@@ -51,7 +51,6 @@ def example_messages(language: str = "*") -> tuple[tuple[str, ...], tuple[bool, 
         kinds = json.loads(path.read_text(encoding="utf-8"))
         texts |= {text: kind == PERSONAL for kind in (PERSONAL, IDLE) for text in kinds[kind]}
         texts = dict.fromkeys(example_notes(path.stem).messages, True) | texts
-        texts |= {text: False for person in example_people(path.stem) for text in person["idle"]}
     return tuple(texts), tuple(texts.values())
 
 

@@ -1,4 +1,4 @@
-"""What a server refuses while rows are copied there is told without a word of anybody's."""
+"""A server's refusal of rows that are copied there is told without a word of anybody's."""
 
 import os
 from pathlib import Path
@@ -20,7 +20,7 @@ pytestmark = [
 
 
 def copy_to(address: str) -> str:
-    """What is told where it fails."""
+    """The error where it fails."""
     source = sqlite_settings(Path(connection.settings_dict["NAME"]))
     with (
         pytest.raises(CopyFailed) as failed,
