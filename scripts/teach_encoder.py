@@ -1,6 +1,7 @@
 """Makes `apps/search/embedders/NAME_taught.npz` of the English examples of `apps/search/proactive/`: `python scripts/teach_encoder.py NAME`.
 
-Needs PyTorch beside Izzy's packages (`uv pip install torch`) and, for `minilm`, `mpnet`; two cores that do nothing else take about half an hour for each.
+Needs PyTorch beside Izzy's packages (`uv pip install torch`) and, for `minilm`, `mpnet`; two cores took half an hour for `mpnet`, and 42 minutes
+beside other work for `minilm`.
 Both towers begin as the encoder is, and learn together that of the notes in a batch each message's own is the most likely (softmax of
 cosines, as in InfoNCE), or nothing at all, where none of them matters; and so with the occasions of whole people's notes. Batches mix
 messages of anybody's with those of whole people, whose other notes do not matter. The messages' tower learns beside to tell those that
@@ -318,10 +319,8 @@ def loss_of(
     sounding = STEEP * (messages @ concern[:-1] + concern[-1])
     odds = SHARPNESS * messages @ notes.T
     row_of = torch.arange(len(texts))
-    asked, concerns = (
-        row_of < len(batch),
-        (row_of >= len(batch) + len(near)) & (row_of < len(texts) - EACH),
-    )
+    asked = row_of < len(batch)
+    concerns = (row_of >= len(batch) + len(near)) & (row_of < len(texts) - EACH)
     neither = torch.zeros_like(odds)
     for row, place in enumerate(batch):
         for note in lessons.also[place]:
@@ -331,10 +330,8 @@ def loss_of(
     wanted[asked] = torch.tensor([place_of[lessons.noted[place]] for place in batch])
     choice = torch.hstack([odds + neither, (nothing[0] - sounding)[:, None]])
     unlikely = functional.cross_entropy(choice[~concerns], wanted[~concerns])
-    owners = [note for note in among for _ in lessons.occasions.get(note, ())]
-    phrases = model.embed(
-        [text for note in among for text in lessons.occasions.get(note, ())], towers["note"]
-    )
+    phrased = [(note, text) for note in among for text in lessons.occasions.get(note, ())]
+    phrases = model.embed([text for _, text in phrased], towers["note"])
     chances = torch.hstack([SHARPNESS * messages @ phrases.T, (nothing[1] - sounding)[:, None]])
     own = torch.full_like(chances, -1e4)
     own[~asked, -1] = 0
@@ -342,7 +339,7 @@ def loss_of(
     for row, place in enumerate(batch):
         known[row] = lessons.noted[place] in lessons.occasions
         fitting = {lessons.noted[place], *lessons.also[place]}
-        own[row, [column for column, note in enumerate(owners) if note in fitting]] = 0
+        own[row, [column for column, (note, _) in enumerate(phrased) if note in fitting]] = 0
     missed = (chances.logsumexp(1) - (chances + own).logsumexp(1))[known].mean()
     unlike = functional.binary_cross_entropy_with_logits(sounding[~asked], concerns[~asked].float())
     held = draw.sample(batch, HELD_TEXTS)

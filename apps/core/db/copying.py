@@ -58,7 +58,8 @@ def database_copied(
 ) -> Iterator[int]:
     """Copies one database into another, both as in DATABASES, and yields the number of rows; the source is held until the end.
 
-    The target is empty, or an earlier copy was begun there: one counts as ended once the block has ended well. SQLite's file is not written meanwhile; of a server's database the
+    The target is empty, or an earlier copy was begun there: one counts as ended once the block has ended well.
+    SQLite's file is not written meanwhile; of a server's database the
     rows of one moment are read, or those that the transaction sees which exported the snapshot `view`. Raises CopyFailed, also
     where rows differ afterwards.
     """

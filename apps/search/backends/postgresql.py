@@ -148,9 +148,8 @@ class PostgreSQL:
             try:
                 _run("REINDEX INDEX CONCURRENTLY search_terms_postings")
             except OperationalError:
-                with suppress(
-                    OperationalError
-                ):  # what holds it up may hold this up: it goes the next time
+                # What holds it up may hold this up: it goes the next time.
+                with suppress(OperationalError):
                     _run(_UNFINISHED_DROP)
                 raise
         finally:
