@@ -20,6 +20,7 @@ from apps.chat.models import Attachment, AttachmentKind, Conversation
 from apps.core.db.writing import SLICE, users_of
 from apps.core.errors import Conflict, InvalidInput, NotFound, TooLarge
 from apps.core.ids import parse_id, uuid7
+from apps.core.jobs.fair import one_by_one
 from apps.memory.files.selectors import file_at
 from apps.memory.files.services import file_write
 from apps.memory.files.texts import MAX_NAME_BYTES, ROOT, clean_path
@@ -194,9 +195,12 @@ def attachments_prune() -> None:
     old = Attachment.objects.unscoped().filter(
         conversation=None, created_at__lt=timezone.now() - UNSENT_FOR
     )
-    for user_id, own in users_of(old.order_by()):
-        with transaction.atomic():
-            attachments_remove(user_id, own)
+    one_by_one(users_of(old.order_by()), _prune_own)
+
+
+@transaction.atomic
+def _prune_own(whose: tuple[UUID, QuerySet[Attachment]]) -> None:
+    attachments_remove(*whose)
 
 
 def user_attachments_forget(user_id: UUID) -> int:

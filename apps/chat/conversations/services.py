@@ -20,6 +20,7 @@ from apps.chat.models import MAX_TITLE, Attachment, Conversation, Folder, Messag
 from apps.core.db.writing import SLICE, in_slices, insert_all, rows_remove, users_of
 from apps.core.errors import Forbidden, NotFound
 from apps.core.ids import parse_id
+from apps.core.jobs.fair import one_by_one
 from apps.core.jobs.leases import RELEASED
 from apps.core.text import clean_text
 from apps.memory.capture.windows import conversation_withdraw, withdrawn_messages
@@ -233,6 +234,10 @@ def user_conversations_thin(user_id: UUID) -> bool:
 def conversations_delete_pending() -> None:
     """Sweep: removes what was hidden and is not to be brought back any more, and goes on where a crash left a deletion."""
     hidden = Conversation.objects.unscoped().filter(deleted_at__lte=timezone.now()).order_by()
-    for user_id, own in users_of(hidden):
-        for conversation_id in list(own.values_list("id", flat=True)):
-            in_slices(partial(_slice, user_id, conversation_id))
+    one_by_one(users_of(hidden), _delete_own)
+
+
+def _delete_own(whose: tuple[UUID, QuerySet[Conversation]]) -> None:
+    user_id, hidden = whose
+    for conversation_id in list(hidden.values_list("id", flat=True)):
+        in_slices(partial(_slice, user_id, conversation_id))

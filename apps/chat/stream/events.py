@@ -3,14 +3,14 @@ blocks for those that show it."""
 
 import json
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Self
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Max
+from django.db.models import Max, QuerySet
 from django.utils import timezone
 
 from apps.agent.turn.events import (
@@ -28,6 +28,7 @@ from apps.chat.conversations.links import Leads, directly
 from apps.chat.conversations.markdown import LiveRenderer
 from apps.chat.models import OPEN_STATES, Conversation, Turn, TurnEvent
 from apps.core.db.writing import users_of
+from apps.core.jobs.fair import one_by_one
 from apps.core.text import canonical_json
 
 TEXT = TextDelta.type
@@ -141,20 +142,26 @@ def events_prune() -> None:
 
     It starts from the turns that have events, which are those of some days, and not from all that ever ended.
     """
+    one_by_one(_ended_long_ago(), _prune_own)
+
+
+def _ended_long_ago() -> Iterator[tuple[UUID, QuerySet[Turn]]]:
     with_events = list(TurnEvent.objects.order_by().values_list("turn_id", flat=True).distinct())
     for start in range(0, len(with_events), PRUNE_BATCH):
         some = Turn.objects.unscoped().filter(id__in=with_events[start : start + PRUNE_BATCH])
         old = some.filter(ended_at__lt=timezone.now() - KEEP_EVENTS).exclude(state__in=OPEN_STATES)
-        for _, own in users_of(old):
-            with transaction.atomic():
-                events = TurnEvent.objects.filter(turn_id__in=list(own.values_list("id", flat=True)))
-                newest = events.values_list("conversation_id").annotate(last=Max("last_seq")).order_by()
-                for conversation_id, last in newest:
-                    rows = Conversation.objects.unscoped().filter(
-                        id=conversation_id, pruned_seq__lt=last
-                    )
-                    rows.update(pruned_seq=last)
-                events.delete()
+        yield from users_of(old)
+
+
+@transaction.atomic
+def _prune_own(whose: tuple[UUID, QuerySet[Turn]]) -> None:
+    _, old = whose
+    events = TurnEvent.objects.filter(turn_id__in=list(old.values_list("id", flat=True)))
+    newest = events.values_list("conversation_id").annotate(last=Max("last_seq")).order_by()
+    for conversation_id, last in newest:
+        rows = Conversation.objects.unscoped().filter(id=conversation_id, pruned_seq__lt=last)
+        rows.update(pruned_seq=last)
+    events.delete()
 
 
 @dataclass(frozen=True, slots=True)

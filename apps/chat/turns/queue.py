@@ -34,6 +34,7 @@ from apps.chat.stream.events import LoggedEvent, rows_of, text_after
 from apps.chat.turns.store import RESERVE, Numbers, message_ids, position_next, turn_close
 from apps.core.db.prepared import prepared, prepared_update
 from apps.core.db.writing import update_all, users_of
+from apps.core.jobs.fair import one_by_one
 from apps.core.jobs.leases import PROCESS
 
 logger = logging.getLogger(__name__)
@@ -296,9 +297,13 @@ def turns_interrupt() -> None:
     turns = Turn.objects.unscoped().filter(
         Conversation.lease_free("conversation__"), state=TurnStatus.RUNNING
     )
-    for _, own in users_of(turns):
-        for conversation_id in list(own.values_list("conversation_id", flat=True).distinct()):
-            _interrupt(conversation_id)
+    one_by_one(users_of(turns), _interrupt_own)
+
+
+def _interrupt_own(whose: tuple[UUID, QuerySet[Turn]]) -> None:
+    _, running = whose
+    for conversation_id in list(running.values_list("conversation_id", flat=True).distinct()):
+        _interrupt(conversation_id)
 
 
 @transaction.atomic
