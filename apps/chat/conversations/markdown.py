@@ -165,7 +165,10 @@ def blocks(text: str, leads: Leads = directly, *, live: bool = False, before: st
         return [Block(0, whole.replace("</p><br>", "</p>"))]
     notes = "[^" in text
     parser = _parser(
-        tables=tables_found(text), links=links_found(text), notes=notes, live=notes and live
+        tables=tables_found(text),
+        links=_LINK.search(text) is not None and links_found(text),
+        notes=notes,
+        live=notes and live,
     )
     clean = _cleaner().clean
     env: dict[str, Any] = {}
