@@ -220,7 +220,7 @@ def _concern_of_others(left: frozenset[str]) -> Concern:
         rest = [place for place, text in enumerate(texts) if text.casefold() not in left]
         return [texts[place] for place in rest], [personal[place] for place in rest]
 
-    lesson, beside = lesson_of(*kept(*example_messages())), None
+    lesson, beside = lesson_of(*kept(*example_messages(near=bool(encoder_name())))), None
     if encoder_name():
         examples, personal = kept(*encoder_examples(encoder_name()))
         beside = encoder_lesson(np.stack([_encoded()[text] for text in examples]), personal)

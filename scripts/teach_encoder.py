@@ -7,7 +7,7 @@ cosines, as in InfoNCE), or nothing at all, where none of them matters; and so w
 messages of anybody's with those of whole people, whose other notes do not matter. The messages' tower learns beside to tell those that
 concern whoever wrote them from those that do not. Documents are held to what the encoder made of them, for questions, which it embeds as
 it came, to find them. `minilm` also learns what `mpnet`, once taught, takes for likely (distillation). The towers learn nothing from the
-people of `benchmarks/people/`.
+people of `benchmarks/people/`. A message that goes on with a talk is read `in_context`, as it is when it is asked.
 """
 
 import argparse
@@ -29,12 +29,13 @@ from apps.search.embedders.transformer import PLACES, WORDS
 from apps.search.kept import keep
 from apps.search.proactive.adapter import calibration, example_notes, example_people
 from apps.search.proactive.concern import encoder_examples, encoder_lesson, example_messages
+from apps.search.proactive.contextual_query import in_context
 
 RANK = 16
 EPOCHS, BATCH = 2, 256
 """Passes over all messages, messages a step."""
 PEOPLE = 4
-"""Of each of them all 30 messages are in a batch."""
+"""Of each of them all messages are in a batch."""
 WARM, SLOW = 30, 1.5
 """Steps until the full pace; it falls from 1 / SLOW of the way before the end."""
 SHARPNESS = 20.0
@@ -52,7 +53,7 @@ EACH = 64
 DROPPED = 0.1
 HELD_TEXTS = 96
 """Messages a step that, as documents, are held to the encoder's own vectors, too."""
-MOST_TOKENS = 64
+MOST_TOKENS = 96
 CHUNKS = 4
 FROM = {MINILM: 0, "mpnet": 6}
 """The first layer that learns: what those before it make of a text is computed once."""
@@ -112,10 +113,15 @@ def lessons_of(name: str, encoder: "Model") -> Lessons:
     messages, noted = list(examples.messages[:single]), list(examples.noted[:single])
     also: list[list[int]] = [[] for _ in messages]
     occasions: dict[int, list[list[int]]] = {}
-    groups = []
+    groups, nearby = [], []
+    kinds: tuple[list[str], list[str]] = [], []
     for person in people:
-        groups.append(list(range(len(messages), len(messages) + len(person["messages"]))))
-        for said in person["messages"]:
+        talks = [dict(one, text=in_context(one["talk"])) for one in person["talks"]]
+        told = [*person["messages"], *(one for one in talks if one["note"] is not None)]
+        nearby.append([*person["idle"], *(one["text"] for one in talks if one["note"] is None)])
+        kinds[True].extend(one["text"] for one in talks if one["note"] is not None)
+        groups.append(list(range(len(messages), len(messages) + len(told))))
+        for said in told:
             messages.append(said["text"])
             noted.append(place + said["note"])
             also.append([place + other for other in said["also"]])
@@ -126,7 +132,7 @@ def lessons_of(name: str, encoder: "Model") -> Lessons:
         [tokens[:MOST_TOKENS] for tokens in encoder.tokens(each)] for each in (examples.notes, messages)
     )
     own = [encoder.embed_texts(each) for each in (examples.notes, messages)]
-    near = [[tokens[:MOST_TOKENS] for tokens in encoder.tokens(person["idle"])] for person in people]
+    near = [[tokens[:MOST_TOKENS] for tokens in encoder.tokens(each)] for each in nearby]
     teacher = None
     if name in TEACHERS:
         before, knowing = taught(TEACHERS[name]), Model(TEACHERS[name])
@@ -134,7 +140,7 @@ def lessons_of(name: str, encoder: "Model") -> Lessons:
             knowing.embed_texts(messages, learnt_of(before.messages)),
             knowing.embed_texts(examples.notes, learnt_of(before.notes)),
         )
-    kinds: tuple[list[str], list[str]] = [text for person in people for text in person["idle"]], []
+    kinds[False].extend(text for each in nearby for text in each)
     judged = judged_messages()
     for text, own_life in zip(*example_messages("en"), strict=True):
         if text.casefold() not in judged:
@@ -280,7 +286,7 @@ def _there(texts: Sequence[Sequence[int]]) -> Tensor:
 def batches(lessons: Lessons) -> Iterator[tuple[list[int], list[list[int]]]]:
     """Places of the messages of a step, and those to which no note of the same people matters, without end."""
     draw = random.Random(0)
-    alone = BATCH - 30 * PEOPLE
+    alone = BATCH - len(lessons.people[0]) * PEOPLE
     singles, people = list(range(lessons.single)), list(range(len(lessons.people)))
     at = len(people)
     while True:
@@ -410,9 +416,12 @@ def main() -> None:
     messages = encoder.embed_texts(examples.messages, learnt_of(towers["message"])).numpy()
     notes = encoder.embed_texts(examples.notes, learnt_of(towers["note"])).numpy()
     texts, personal = encoder_examples(name)
-    near = [text for person in example_people("en") for text in person["idle"]]
-    some = near[::5]  # as of the other idle ones
-    texts, personal = (*texts, *some), (*personal, *(False for _ in some))
+    near = [text for person in example_people("en") for text in person["idle"]][
+        ::5
+    ]  # as of the other idle ones
+    talks = [one for person in example_people("en") for one in person["talks"]]
+    texts = [*texts, *near, *(in_context(one["talk"]) for one in talks)]
+    personal = [*personal, *(False for _ in near), *(one["note"] is not None for one in talks)]
     sounding = encoder.embed_texts(texts, learnt_of(towers["message"])).numpy()
     scale = calibration(messages @ notes.T)
     concern = encoder_lesson(sounding, personal)

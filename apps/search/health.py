@@ -81,7 +81,7 @@ def warm_up() -> None:
     """Load the analyser, the lesson of concern, how English uses its words and the bundled vectors, and have the encoder load its model,
     or else the bundled words."""
     document_terms("The quick brown fox", "en")
-    whole_lesson()
+    whole_lesson(near=bool(encoder_name()))
     word_usage("en")
     embedder = static_embedder()
     if embedder is not None:

@@ -18,6 +18,7 @@ from apps.search.health import check_embedder
 from apps.search.models import EmbeddingSpace, Passage
 from apps.search.proactive import encoder_lesson
 from apps.search.proactive.adapter import Examples, adapter_of, example_notes, example_people
+from apps.search.proactive.contextual_query import contextual_query
 from apps.search.proactive.encoder_lesson import MOST_NOTES, EncoderLesson, side_lesson
 from apps.search.proactive.recall import recall
 from apps.search.selectors import search
@@ -177,6 +178,40 @@ def test_what_the_encoder_brings_up_is_not_said_to_come_of_an_occasion(
     assert best.text.startswith("Her dog")
     assert best.parts["adapted"] > 1 > best.parts["encoder_occasion"]
     assert best.reason == "Matters to messages like this one."
+
+
+@needs_weights
+@pytest.mark.usefixtures("minilm")
+@pytest.mark.parametrize("name", [MINILM, pytest.param("mpnet", marks=needs_mpnet)])
+def test_what_rules_take_for_a_new_subject_is_read_in_its_context_too(
+    alice: User, settings: Settings, name: str
+) -> None:
+    settings.IZZY_EMBEDDER = name
+    save(
+        alice,
+        "Prawns and crab make her throat swell.",
+        "The car is in the garage.",
+        "Ada plays the cello.",
+        "Her landlord is Mr Okafor; rent is due on the third.",
+        "The tax papers lie in the blue folder.",
+        "The user swims on Tuesdays before work.",
+    )
+    vectors_fill()
+    asked, reply, newest = (
+        "What do people cook for a big birthday?",
+        "Seafood paella feeds a crowd, or a lasagne.",
+        "great, the first, make me a shopping list",
+    )
+    assert contextual_query([asked, reply, newest], ["en"]).lean == 0.0
+    best, *_ = recall(alice.pk, [asked, reply, newest], top_k=3, scope=Scope())
+    assert best.text.startswith("Prawns")
+    alone = recall(alice.pk, [newest], top_k=3, scope=Scope())
+    assert best.score > 2 * max((hit.score for hit in alone), default=0.0)
+    # What is asked next has nothing to do with it.
+    next_subject = recall(
+        alice.pk, [asked, reply, "what is the capital of Peru"], top_k=3, scope=Scope()
+    )
+    assert best.score > 2 * max((hit.score for hit in next_subject), default=0.0)
 
 
 @needs_weights

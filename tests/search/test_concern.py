@@ -45,14 +45,17 @@ def test_each_language_teaches_with_messages_of_both_kinds_none_of_them_twice(pa
 def test_a_question_of_ones_own_sounds_more_personal_than_one_of_anybodys(
     personal: str, idle: str
 ) -> None:
-    assert whole_lesson().concern(personal) > whole_lesson().concern(idle)
+    assert all(
+        lesson.concern(personal) > lesson.concern(idle)
+        for lesson in (whole_lesson(near=False), whole_lesson(near=True))
+    )
 
 
 def test_what_was_learnt_is_kept_and_learnt_anew_where_it_is_damaged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def learn() -> tuple[bytes, bytes, float]:
-        lesson = whole_lesson.__wrapped__()
+        lesson = whole_lesson.__wrapped__(near=False)
         return lesson.grams.tobytes(), lesson.weights.tobytes(), lesson.offset
 
     monkeypatch.setattr("sys.prefix", str(tmp_path))
@@ -74,7 +77,7 @@ def test_what_was_learnt_is_kept_and_learnt_anew_where_it_is_damaged(
 
 @pytest.mark.parametrize("text", ["", "   ", "?!", "🦞", "x" * 100_000, "\x00", "你好"])
 def test_any_text_has_a_finite_concern(text: str) -> None:
-    assert abs(whole_lesson().concern(text)) < 10
+    assert abs(whole_lesson(near=True).concern(text)) < 10
 
 
 def test_messages_it_has_not_learnt_from_are_told_apart() -> None:

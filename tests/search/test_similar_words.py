@@ -8,7 +8,7 @@ from apps.accounts.models import User
 from apps.search.embedders import own
 from apps.search.proactive import word_table as words
 from apps.search.proactive.concern import whole_lesson
-from apps.search.proactive.contextual_query import contextual_query
+from apps.search.proactive.contextual_query import REPLY_CHARS, contextual_query, in_context
 from apps.search.proactive.word_table import WordTable, word_table
 
 from .conftest import save
@@ -140,8 +140,20 @@ def test_a_question_that_leans_on_what_concerned_nobody_concerns_nobody() -> Non
     personal = ("What should I get my sister for her wedding?", "Does she cook?", "and in Latin?")
     one, other = (contextual_query(talk, ["en"]) for talk in (idle, personal))
     assert one.lean == other.lean == 1.0
-    lesson = whole_lesson()
+    lesson = whole_lesson(near=False)
     assert one.concern_by(lesson) < other.concern_by(lesson)
     alone = contextual_query(idle[-1:], ["en"])
     assert alone.before == ""
     assert one.concern_by(lesson) < alone.concern_by(lesson) < other.concern_by(lesson)
+
+
+def test_an_encoder_reads_the_newest_message_first_and_the_end_of_a_long_answer() -> None:
+    assert in_context(["and in Latin?"]) == ""
+    long = "So many words. " * 100 + "Shall I order it?"
+    whole = in_context(["earlier still", "Where is the nearest forge?", long, "yes"])
+    newest, before, *reply = whole.split("\n")
+    assert (newest, before) == ("yes", "Where is the nearest forge?")
+    assert "\n".join(reply) == long[-REPLY_CHARS:]
+    assert in_context(["Shall I order it?", "yes"]) == "yes\nShall I order it?"
+    for talk in (["Where is the nearest forge?", "In Lyme Street.", "is it open"], ["a", "b"]):
+        assert contextual_query(talk, ["en"]).whole == in_context(talk)

@@ -86,7 +86,7 @@ def nearest(
     """The user's occasions within a scope that are nearest to any of some clauses, about `top_k`, with their exact cosines.
 
     `base` and `side` are the clauses' unit vectors in the two spaces, a row each; None where a space cannot tell
-    (of the bundled embedder, and `spaces.side_vectors`). Only documents that are valid now are found. `head` as in `index_open`.
+    (of the bundled embedder, and `spaces.side_vectors`). Clauses of `side` alone come last. Only documents that are valid now are found. `head` as in `index_open`.
     """
     with phrases_open(user_id, head=head) as opened:
         if opened is None or not opened[1].living:
@@ -205,11 +205,12 @@ def _choice(looks: Sequence[_Look | None], allowed: Rows, top_k: int) -> tuple[R
 
 
 def _predict(base: Measured | None, side: Measured, spaces: tuple[Space, Space]) -> None:
-    """Fill in the side cosines of phrases that wait, by those that have both."""
+    """Fill in the side cosines of phrases that wait, by those that have both; of clauses of the side alone, by the first's."""
     (near, waits), cosines = side, side[0].cosines
     for number in range(len(cosines)):
         if base is None:
             cosines[number, waits] = near.mean[number]
             continue
-        own, both = base[0].cosines[number], ~waits & ~base[1]
+        rows = base[0].cosines
+        own, both = rows[number if number < len(rows) else 0], ~waits & ~base[1]
         cosines[number, waits] = predicted(own[waits], own[both], cosines[number, both], spaces)

@@ -8,7 +8,8 @@ from apps.search.proactive.word_table import LANGUAGE, word_table
 
 if __name__ == "__main__":
     word_table(LANGUAGE)
-    whole_lesson()
+    for near in (False, True):
+        whole_lesson(near=near)
     for messages in FOLDER.glob("*.json"):
         word_usage(messages.stem)
     for name in filter(weights_files, OWN):

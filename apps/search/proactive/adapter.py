@@ -57,7 +57,7 @@ def example_notes(language: str = "*", most: int | None = None) -> Examples:
 def example_people(language: str = "*") -> list[dict[str, Any]]:
     """People of a language, or of all: `notes` of each with the `occasions` on which each matters, and `messages`, with the place of
     the `note` that matters to each, and of those that do so `also`; the others do not. None matters to those that are `idle`, though
-    they come near to some."""
+    they come near to some. `talks` of a message before, its answer and a newest message have a `note` and `also` as messages do, or None."""
     files = sorted((EXAMPLES / "people").glob(f"{language}.json"))
     return [person for path in files for person in json.loads(path.read_text(encoding="utf-8"))]
 

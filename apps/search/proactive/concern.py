@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from apps.search.embedders.base import Matrix, Vector
 from apps.search.embedders.engines import encoder_knows
 from apps.search.kept import arrays_kept, kept_file
-from apps.search.proactive.adapter import EXAMPLES, example_notes
+from apps.search.proactive.adapter import EXAMPLES, example_notes, example_people
 from apps.search.text import analysis
 from apps.search.text.analysis import split_words
 
@@ -44,13 +44,19 @@ STEPS = 60
 
 
 @cache
-def example_messages(language: str = "*") -> tuple[tuple[str, ...], tuple[bool, ...]]:
-    """The messages that teach, and which of them are personal; of all languages unless one is named."""
+def example_messages(
+    language: str = "*", *, near: bool = False
+) -> tuple[tuple[str, ...], tuple[bool, ...]]:
+    """The messages that teach, and which of them are personal; of all languages unless one is named. Those that only come `near` to
+    somebody's notes are among them where it is said."""
     texts: dict[str, bool] = {}
     for path in sorted(FOLDER.glob(f"{language}.json")):
         kinds = json.loads(path.read_text(encoding="utf-8"))
         texts |= {text: kind == PERSONAL for kind in (PERSONAL, IDLE) for text in kinds[kind]}
         texts = dict.fromkeys(example_notes(path.stem).messages, True) | texts
+        if near:
+            for person in example_people(path.stem):
+                texts = dict.fromkeys(person["idle"], False) | texts
     return tuple(texts), tuple(texts.values())
 
 
@@ -82,9 +88,10 @@ class Lesson:
 
 
 @cache
-def whole_lesson() -> Lesson:
-    """The lesson of all example messages, read where it is kept."""
-    parts = arrays_kept(_kept_file(), lambda: _parts_of(lesson_of(*example_messages())))
+def whole_lesson(*, near: bool) -> Lesson:
+    """The lesson of all example messages, read where it is kept. Those that only come `near` to notes belong to it beside an encoder:
+    without one that knows what a question is about, it would keep quiet about some that do concern the user."""
+    parts = arrays_kept(_kept_file(near), lambda: _parts_of(lesson_of(*example_messages(near=near))))
     return Lesson(parts["grams"], parts["weights"], float(parts["offset"]))
 
 
@@ -92,11 +99,11 @@ def _parts_of(lesson: Lesson) -> dict[str, NDArray[Any]]:
     return {"grams": lesson.grams, "weights": lesson.weights, "offset": np.array(lesson.offset)}
 
 
-def _kept_file() -> Path:
+def _kept_file(near: bool) -> Path:
     sums = examples_sum()
     for path in (Path(__file__), Path(analysis.__file__)):
         sums = zlib.crc32(path.read_bytes(), sums)
-    return kept_file(f"concern-{sums:08x}.npz")
+    return kept_file(f"concern{'-near' * near}-{sums:08x}.npz")
 
 
 def examples_sum() -> int:

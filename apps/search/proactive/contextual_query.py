@@ -36,6 +36,8 @@ from apps.search.text.words import (
 
 MAX_CHARS = 2000
 """So much of a message counts: its beginning."""
+REPLY_CHARS = 300
+"""So much of what went before an encoder reads with it: the beginning of a message of the user's, the end of an answer."""
 MAX_CLAUSES = 6
 LEAST_CLAUSE = 0.3
 """A clause that says less stands for nothing by itself."""
@@ -109,12 +111,14 @@ class ContextualQuery:
     which tell of something, each with the weights of its words.
 
     `words` says how much each word of `text` counts each time it stands there, 0..1, and `content` how much it says beside.
-    `lean` is how much of the talk before it takes in, 0..1; `before` is what the user said there, where it does.
+    `lean` is how much of the talk before it takes in, 0..1; `before` is what the user said there, where it does. `whole` is the newest
+    message `in_context`, whether it leans on that or not.
     """
 
     text: str = ""
     newest: str = ""
     before: str = ""
+    whole: str = ""
     words: Mapping[str, float] = field(default_factory=dict)
     content: Mapping[str, float] = field(default_factory=dict)
     lean: float = 0.0
@@ -168,7 +172,21 @@ def contextual_query(talk: Sequence[str], languages: Collection[str]) -> Context
         said = set(split_words(clause))
         if sum(newest.content.get(word, 0.0) for word in said) >= LEAST_CLAUSE:
             queries.append((clause, {word: words[word] for word in said & words.keys()}))
-    return ContextualQuery(text, newest.text, earlier, words, content, lean, queries[: 1 + MAX_CLAUSES])
+    return ContextualQuery(
+        text, newest.text, earlier, in_context(talk), words, content, lean, queries[: 1 + MAX_CLAUSES]
+    )
+
+
+def in_context(talk: Sequence[str]) -> str:
+    """The newest message of a talk with what went before, as an encoder reads it, who tells by itself what of it counts; empty where
+    nothing did."""
+    if len(talk) < 2:
+        return ""
+    *said, reply = talk[-3:-1]
+    # Of a long answer its end, where it may ask something. The newest first: it weighs more, and nothing of it is cut.
+    return "\n".join(
+        (talk[-1][:MAX_CHARS], *(text[:REPLY_CHARS] for text in said), reply[-REPLY_CHARS:])
+    )
 
 
 def _message(text: str, languages: Collection[str]) -> _Message:

@@ -184,7 +184,8 @@ def observe(user_id: UUID, talk: Sequence[str], scope: Scope) -> Observed | None
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """A message as it is looked for: the whole and its clauses in both spaces, a row each; None where a space cannot tell.
+    """A message as it is looked for: the whole and its clauses in both spaces, a row each; None where a space cannot tell. In the
+    encoder's, one that goes on with a talk is looked for in its context, too.
 
     `adapter` turns rows of `side` towards the notes that matter: an encoder is not asked before it has been taught. `against` is what
     speaks for nothing at all, (AGAINST,). `table` is the one that has the message's words, where there is one; beside an encoder
@@ -218,15 +219,19 @@ def _question(head: Head, talk: Sequence[str]) -> _Question | None:
         base = np.stack(
             [embedder.embed_query(text, QueryWeights(words, 1.0)) for text, words in queries]
         )
-    sounds = query.concern_by(whole_lesson())
-    against = [1.0, query.lean, sounds, sounds]
+    sounds = None
     lesson = side_lesson(head.side) if head.side is not None and embedded else None
     if head.side is not None and lesson is not None and can_ask(head.side, query.newest, languages):
+        # What seems to be a new subject is read in its context, too: an encoder may know better.
+        texts = [] if query.lean else [text for text, _ in queries]
+        texts += [query.whole] if query.whole else []
         # The newest message last: where it leans on the talk it is not among them by itself.
-        vectors = side_vectors(head.side, [*(text for text, _ in queries), query.newest], Use.MESSAGE)
+        vectors = side_vectors(head.side, [*texts, query.newest], Use.MESSAGE)
         if vectors is not None:
             side, adapter = vectors[:-1], lesson.adapter
-            against[-1] = encoder_concern(lesson.concern, vectors[-1])
+            sounds = encoder_concern(lesson.concern, vectors[-1])
+    worded = query.concern_by(whole_lesson(near=side is not None))
+    against = [1.0, query.lean, worded, worded if sounds is None else sounds]
     sounding = np.array(against, dtype=np.float32)
     tables = [word_table(language) for language in languages] if side is None else []
     table = next((one for one in tables if one is not None and one.knows(query.content)), None)
@@ -245,7 +250,8 @@ def _add_likeness(evidence: Floats, rows: UserRows, question: _Question, among: 
     if question.side is None or question.adapter is None:
         return
     for number, query in enumerate(question.adapter.adapted(question.side)):
-        beside = rows.side_cosines(query, cosines[number] if cosines else None, among)
+        predicted = cosines[number if number < len(cosines) else 0] if cosines else None
+        beside = rows.side_cosines(query, predicted, among)
         if beside is not None:
             standing = _of_rows(beside[among], beside[among], question.adapter)
             evidence[:, ADAPTED] = np.maximum(evidence[:, ADAPTED], np.minimum(standing, MOST))
