@@ -8,6 +8,9 @@ messages of anybody's with those of whole people, whose other notes do not matte
 concern whoever wrote them from those that do not. Documents are held to what the encoder made of them, for questions, which it embeds as
 it came, to find them. `minilm` also learns what `mpnet`, once taught, takes for likely (distillation). The towers learn nothing from the
 people of `benchmarks/people/`. A message that goes on with a talk is read `in_context`, as it is when it is asked.
+
+With `--messages` the tower of messages alone goes on learning, from where it stands in the file: vectors of notes, and all that people have stored,
+stay as they are.
 """
 
 import argparse
@@ -24,7 +27,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from apps.search.embedders.own import MINILM, OWN, model
-from apps.search.embedders.taught import TOWERS, Tower, file_of, taught, tower_of, write
+from apps.search.embedders.taught import TOWERS, Taught, Tower, file_of, taught, tower_of, write
 from apps.search.embedders.transformer import PLACES, WORDS
 from apps.search.kept import keep
 from apps.search.proactive.adapter import calibration, example_notes, example_people
@@ -59,6 +62,8 @@ FROM = {MINILM: 0, "mpnet": 6}
 """The first layer that learns: what those before it make of a text is computed once."""
 PACES = {MINILM: 1e-3, "mpnet": 5e-4}
 """The most that Adam moves a number in a step."""
+GOES_ON, ON_STEPS = 0.3, 80
+"""The share of that, and steps, where a tower goes on learning."""
 HALF = {MINILM: False, "mpnet": True}
 """Whether products are computed in half precision, which takes longer where matrices are small."""
 TEACHERS = {MINILM: "mpnet"}
@@ -86,9 +91,8 @@ class Lessons:
     """Of each note of a whole person when it matters, a phrase each."""
     teacher: tuple[Tensor, Tensor] | None
     """The teacher's vectors of messages and of notes."""
-    note_vectors: Tensor
-    message_vectors: Tensor
-    """As the encoder came."""
+    own: tuple[Tensor, Tensor] | None
+    """Vectors of notes and of messages as the encoder came, where documents are to stay near to them."""
     single: int
     """The first so many messages are of notes by themselves."""
     concerning: list[list[int]]
@@ -105,8 +109,8 @@ def judged_messages() -> set[str]:
     return {said["talk"][-1].casefold() for person in known for said in person["messages"]}
 
 
-def lessons_of(name: str, encoder: "Model") -> Lessons:
-    """All English examples, those of whole people last."""
+def lessons_of(name: str, encoder: "Model", before: Taught | None) -> Lessons:
+    """All English examples, those of whole people last; for what was taught `before` to go on."""
     examples, people = example_notes("en"), example_people("en")
     place = len(examples.notes) - sum(len(person["notes"]) for person in people)
     single = sum(noted < place for noted in examples.noted)
@@ -131,14 +135,16 @@ def lessons_of(name: str, encoder: "Model") -> Lessons:
     notes, texts = (
         [tokens[:MOST_TOKENS] for tokens in encoder.tokens(each)] for each in (examples.notes, messages)
     )
-    own = [encoder.embed_texts(each) for each in (examples.notes, messages)]
+    own = None
+    if before is None:
+        own = encoder.embed_texts(examples.notes), encoder.embed_texts(messages)
     near = [[tokens[:MOST_TOKENS] for tokens in encoder.tokens(each)] for each in nearby]
     teacher = None
-    if name in TEACHERS:
-        before, knowing = taught(TEACHERS[name]), Model(TEACHERS[name])
+    if name in TEACHERS and before is None:
+        known, knowing = taught(TEACHERS[name]), Model(TEACHERS[name])
         teacher = (
-            knowing.embed_texts(messages, learnt_of(before.messages)),
-            knowing.embed_texts(examples.notes, learnt_of(before.notes)),
+            knowing.embed_texts(messages, learnt_of(known.messages)),
+            knowing.embed_texts(examples.notes, learnt_of(known.notes)),
         )
     kinds[False].extend(text for each in nearby for text in each)
     judged = judged_messages()
@@ -146,9 +152,12 @@ def lessons_of(name: str, encoder: "Model") -> Lessons:
         if text.casefold() not in judged:
             kinds[own_life].append(text)
     idle, concerning = ([tokens[:MOST_TOKENS] for tokens in encoder.tokens(each)] for each in kinds)
-    some = [kind[:: -(-len(kind) // 1500)] for kind in kinds]
-    personal = [False] * len(some[0]) + [True] * len(some[1])
-    concern = encoder_lesson(encoder.embed_texts([*some[0], *some[1]]).numpy(), personal)
+    if before is None:
+        some = [kind[:: -(-len(kind) // 1500)] for kind in kinds]
+        personal = [False] * len(some[0]) + [True] * len(some[1])
+        concern = encoder_lesson(encoder.embed_texts([*some[0], *some[1]]).numpy(), personal)
+    else:
+        concern = before.concern
     return Lessons(
         notes,
         texts,
@@ -158,8 +167,7 @@ def lessons_of(name: str, encoder: "Model") -> Lessons:
         near,
         occasions,
         teacher,
-        own[0],
-        own[1],
+        own,
         single,
         concerning,
         idle,
@@ -318,7 +326,8 @@ def loss_of(
     are from the teacher's."""
     among = sorted({lessons.noted[place] for place in batch})
     place_of = {note: place for place, note in enumerate(among)}
-    notes = model.embed([lessons.notes[note] for note in among], towers["note"])
+    with torch.set_grad_enabled(lessons.own is not None):
+        notes = model.embed([lessons.notes[note] for note in among], towers["note"])
     some = draw.sample(lessons.concerning, EACH) + draw.sample(lessons.idle, EACH)
     texts = [*(lessons.messages[place] for place in batch), *near, *some]
     messages = model.embed(texts, towers["message"])
@@ -337,7 +346,8 @@ def loss_of(
     choice = torch.hstack([odds + neither, (nothing[0] - sounding)[:, None]])
     unlikely = functional.cross_entropy(choice[~concerns], wanted[~concerns])
     phrased = [(note, text) for note in among for text in lessons.occasions.get(note, ())]
-    phrases = model.embed([text for _, text in phrased], towers["note"])
+    with torch.set_grad_enabled(lessons.own is not None):
+        phrases = model.embed([text for _, text in phrased], towers["note"])
     chances = torch.hstack([SHARPNESS * messages @ phrases.T, (nothing[1] - sounding)[:, None]])
     own = torch.full_like(chances, -1e4)
     own[~asked, -1] = 0
@@ -348,11 +358,12 @@ def loss_of(
         own[row, [column for column, (note, _) in enumerate(phrased) if note in fitting]] = 0
     missed = (chances.logsumexp(1) - (chances + own).logsumexp(1))[known].mean()
     unlike = functional.binary_cross_entropy_with_logits(sounding[~asked], concerns[~asked].float())
-    held = draw.sample(batch, HELD_TEXTS)
-    documents = model.embed([lessons.messages[place] for place in held], towers["note"])
-    away = 2 - (notes * lessons.note_vectors[among]).sum(1).mean()
-    away = away - (documents * lessons.message_vectors[held]).sum(1).mean()
-    loss = unlikely + OCCASIONS * missed + HELD * away + CONCERN * unlike
+    loss = unlikely + OCCASIONS * missed + CONCERN * unlike
+    if lessons.own is not None:
+        held = draw.sample(batch, HELD_TEXTS)
+        documents = model.embed([lessons.messages[place] for place in held], towers["note"])
+        away = 2 - (notes * lessons.own[0][among]).sum(1).mean()
+        loss = loss + HELD * (away - (documents * lessons.own[1][held]).sum(1).mean())
     if lessons.teacher is not None:
         told = SOFT * SHARPNESS * lessons.teacher[0][batch] @ lessons.teacher[1][among].T
         loss = loss + TAUGHT * functional.kl_div(
@@ -361,17 +372,24 @@ def loss_of(
     return loss
 
 
-def towers_learnt(name: str, encoder: Model) -> dict[str, Learning]:
-    """Both towers, by name."""
+def towers_learnt(name: str, encoder: Model, before: Taught | None) -> dict[str, Learning]:
+    """Both towers, by name: from nothing, or that of messages on from what was taught `before`."""
     torch.manual_seed(0)
-    lessons, draw = lessons_of(name, encoder), random.Random(1)
+    lessons, draw = lessons_of(name, encoder, before), random.Random(1)
     towers = {tower: encoder.added(seed) for seed, tower in enumerate(TOWERS)}
-    learning = [half for tower in towers.values() for both in tower.values() for half in both]
+    pace, steps = PACES[name], EPOCHS * len(lessons.messages) // BATCH
+    learns = tuple(TOWERS)
+    if before is not None:
+        towers = {"message": learnt_of(before.messages), "note": learnt_of(before.notes)}
+        pace, steps, learns = GOES_ON * pace, ON_STEPS, ("message",)
+    learning = [
+        half.requires_grad_() for tower in learns for both in towers[tower].values() for half in both
+    ]
     concern = lessons.concern.clone().requires_grad_()
     nothing = torch.tensor([NOTHING, NOTHING], requires_grad=True)
-    paces = {PACES[name]: [*learning, concern], NOTHING_PACE: [nothing]}
-    adam = torch.optim.Adam([{"params": each, "pace": pace} for pace, each in paces.items()])
-    steps, steady = EPOCHS * len(lessons.messages) // BATCH, batches(lessons)
+    paces = {pace: [*learning, concern], NOTHING_PACE: [nothing]}
+    adam = torch.optim.Adam([{"params": each, "pace": most} for most, each in paces.items()])
+    steady = batches(lessons)
     started, lost = time.monotonic(), 0.0
     for step in range(1, steps + 1):
         for group in adam.param_groups:
@@ -383,34 +401,38 @@ def towers_learnt(name: str, encoder: Model) -> dict[str, Learning]:
         adam.step()
         lost += float(loss.detach())
         if step % 10 == 0:
-            print(f"{step}/{steps} {lost / 10:.3f} {time.monotonic() - started:.0f} s", flush=True)
+            took = time.monotonic() - started
+            print(f"{step}/{steps} {lost / 10:.3f} {nothing.tolist()} {took:.0f} s", flush=True)
             lost = 0.0
     return towers
 
 
 def learnt_of(tower: Tower) -> Learning:
-    """The products that a tower adds, as it is read from a file."""
-    return {
-        part: (torch.tensor(down * scale), torch.tensor(up.astype(np.float32)))
-        for part, (down, scale, up) in tower.items()
-    }
+    """The products that a tower adds, as it is read from a file, with numbers as large as those that `added` begins with."""
+    found = {}
+    for part, (down, scale, up) in tower.items():
+        size = 1 / (np.sqrt(len(down) * (down.astype(np.float32) ** 2).mean(axis=0)) + 1e-12)
+        wide = up.astype(np.float32) * (scale / size)[:, None]
+        found[part] = torch.tensor((down * size).astype(np.float32)), torch.tensor(wide)
+    return found
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition(": ")[0])
     parser.add_argument("name", choices=list(OWN))
     parser.add_argument("--concern", action="store_true", help="leave the towers as they are")
+    parser.add_argument("--messages", action="store_true", help="teach that of messages further, alone")
     given = parser.parse_args()
     name, encoder = given.name, Model(given.name)
-    if given.concern:
-        before = taught(name)
+    before = taught(name) if given.concern or given.messages else None
+    if given.concern and before is not None:
         towers: dict[str, Tower] = {"message": before.messages, "note": before.notes}
     else:
         towers = {
             tower: tower_of(
                 {part: (down.detach().numpy(), up.detach().numpy()) for part, (down, up) in each.items()}
             )
-            for tower, each in towers_learnt(name, encoder).items()
+            for tower, each in towers_learnt(name, encoder, before).items()
         }
     examples = example_notes("en")
     messages = encoder.embed_texts(examples.messages, learnt_of(towers["message"])).numpy()
