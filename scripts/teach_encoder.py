@@ -62,7 +62,7 @@ FROM = {MINILM: 0, "mpnet": 6}
 """The first layer that learns: what those before it make of a text is computed once."""
 PACES = {MINILM: 1e-3, "mpnet": 5e-4}
 """The most that Adam moves a number in a step."""
-GOES_ON, ON_STEPS = 0.3, 80
+GOES_ON, ON_STEPS = 0.3, {MINILM: 80, "mpnet": 60}
 """The share of that, and steps, where a tower goes on learning."""
 HALF = {MINILM: False, "mpnet": True}
 """Whether products are computed in half precision, which takes longer where matrices are small."""
@@ -381,7 +381,7 @@ def towers_learnt(name: str, encoder: Model, before: Taught | None) -> dict[str,
     learns = tuple(TOWERS)
     if before is not None:
         towers = {"message": learnt_of(before.messages), "note": learnt_of(before.notes)}
-        pace, steps, learns = GOES_ON * pace, ON_STEPS, ("message",)
+        pace, steps, learns = GOES_ON * pace, ON_STEPS[name], ("message",)
     learning = [
         half.requires_grad_() for tower in learns for both in towers[tower].values() for half in both
     ]
@@ -425,25 +425,25 @@ def main() -> None:
     given = parser.parse_args()
     name, encoder = given.name, Model(given.name)
     before = taught(name) if given.concern or given.messages else None
-    if given.concern and before is not None:
-        towers: dict[str, Tower] = {"message": before.messages, "note": before.notes}
-    else:
-        towers = {
-            tower: tower_of(
-                {part: (down.detach().numpy(), up.detach().numpy()) for part, (down, up) in each.items()}
-            )
-            for tower, each in towers_learnt(name, encoder, before).items()
-        }
+    kept: dict[str, Tower] = {}
+    if before is not None:  # to the byte: people's vectors are known by it
+        kept = {"note": before.notes} | ({"message": before.messages} if given.concern else {})
+    learnt = {} if given.concern else towers_learnt(name, encoder, before)
+    towers = {
+        tower: tower_of(
+            {part: (down.detach().numpy(), up.detach().numpy()) for part, (down, up) in each.items()}
+        )
+        for tower, each in learnt.items()
+    } | kept
     examples = example_notes("en")
-    messages = encoder.embed_texts(examples.messages, learnt_of(towers["message"])).numpy()
-    notes = encoder.embed_texts(examples.notes, learnt_of(towers["note"])).numpy()
-    texts, personal = encoder_examples(name)
-    near = [text for person in example_people("en") for text in person["idle"]][
-        ::5
-    ]  # as of the other idle ones
+    messages = encoder.embed_texts(examples.messages[::5], learnt_of(towers["message"])).numpy()
+    notes = encoder.embed_texts(examples.notes[::5], learnt_of(towers["note"])).numpy()
+    some, own_life = encoder_examples(name)
+    near = [text for person in example_people("en") for text in person["idle"]]
+    near = near[::5]  # as of the other idle ones
     talks = [one for person in example_people("en") for one in person["talks"]]
-    texts = [*texts, *near, *(in_context(one["talk"]) for one in talks)]
-    personal = [*personal, *(False for _ in near), *(one["note"] is not None for one in talks)]
+    texts = [*some, *near, *(in_context(one["talk"]) for one in talks)]
+    personal = [*own_life, *(False for _ in near), *(one["note"] is not None for one in talks)]
     sounding = encoder.embed_texts(texts, learnt_of(towers["message"])).numpy()
     scale = calibration(messages @ notes.T)
     concern = encoder_lesson(sounding, personal)
