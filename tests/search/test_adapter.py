@@ -72,7 +72,13 @@ def test_the_examples_are_of_nobody_who_is_asked() -> None:
     assert each.min() >= 3
     idle = [text for person in example_people() for text in person["idle"]]
     assert set(idle).isdisjoint(examples.messages)
-    taught = {text.casefold() for text in (*examples.notes, *examples.messages, *idle)}
+    talks = [said for person in example_people() for said in person["talks"]]
+    for said in talks:
+        assert len(said["talk"]) == 3 and all(said["talk"])
+        assert said["note"] in {None, *range(10)} and said["note"] not in said["also"]
+        assert set(said["also"]) <= (set() if said["note"] is None else set(range(10)))
+    newest = [said["talk"][-1] for said in talks]
+    taught = {text.casefold() for text in (*examples.notes, *examples.messages, *idle, *newest)}
     for person in (person for name in (*TUNED, *ASKED) for person in people(name)):
         assert taught.isdisjoint(note.text.casefold() for note in person.notes)
         assert taught.isdisjoint(
