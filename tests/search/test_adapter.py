@@ -74,8 +74,10 @@ def test_the_examples_are_of_nobody_who_is_asked() -> None:
     assert set(idle).isdisjoint(examples.messages)
     talks = [said for person in example_people() for said in person["talks"]]
     for said in talks:
-        assert len(said["talk"]) == 3 and all(said["talk"])
-        assert said["note"] in {None, *range(10)} and said["note"] not in said["also"]
+        assert len(said["talk"]) == 3
+        assert all(said["talk"])
+        assert said["note"] in {None, *range(10)}
+        assert said["note"] not in said["also"]
         assert set(said["also"]) <= (set() if said["note"] is None else set(range(10)))
     newest = [said["talk"][-1] for said in talks]
     taught = {text.casefold() for text in (*examples.notes, *examples.messages, *idle, *newest)}
