@@ -62,7 +62,7 @@ FROM = {MINILM: 0, "mpnet": 6}
 """The first layer that learns: what those before it make of a text is computed once."""
 PACES = {MINILM: 1e-3, "mpnet": 5e-4}
 """The most that Adam moves a number in a step."""
-GOES_ON, ON_STEPS = 0.3, {MINILM: 80, "mpnet": 60}
+GOES_ON, ON_STEPS = 0.3, 80
 """The share of that, and steps, where a tower goes on learning."""
 HALF = {MINILM: False, "mpnet": True}
 """Whether products are computed in half precision, which takes longer where matrices are small."""
@@ -381,7 +381,7 @@ def towers_learnt(name: str, encoder: Model, before: Taught | None) -> dict[str,
     learns = tuple(TOWERS)
     if before is not None:
         towers = {"message": learnt_of(before.messages), "note": learnt_of(before.notes)}
-        pace, steps, learns = GOES_ON * pace, ON_STEPS[name], ("message",)
+        pace, steps, learns = GOES_ON * pace, ON_STEPS, ("message",)
     learning = [
         half.requires_grad_() for tower in learns for both in towers[tower].values() for half in both
     ]
