@@ -62,8 +62,8 @@ FROM = {MINILM: 0, "mpnet": 6}
 """The first layer that learns: what those before it make of a text is computed once."""
 PACES = {MINILM: 1e-3, "mpnet": 5e-4}
 """The most that Adam moves a number in a step."""
-GOES_ON, ON_STEPS = 0.3, 80
-"""The share of that, and steps, where a tower goes on learning."""
+ON = {MINILM: (3e-4, 80, 256), "mpnet": (5e-4, 40, 152)}
+"""Where a tower goes on learning: the same, steps, and messages a step."""
 HALF = {MINILM: False, "mpnet": True}
 """Whether products are computed in half precision, which takes longer where matrices are small."""
 TEACHERS = {MINILM: "mpnet"}
@@ -291,10 +291,10 @@ def _there(texts: Sequence[Sequence[int]]) -> Tensor:
     return torch.arange(int(lengths.max()))[None] < lengths[:, None]
 
 
-def batches(lessons: Lessons) -> Iterator[tuple[list[int], list[list[int]]]]:
-    """Places of the messages of a step, and those to which no note of the same people matters, without end."""
+def batches(lessons: Lessons, size: int) -> Iterator[tuple[list[int], list[list[int]]]]:
+    """Places of so many messages for a step, and those to which no note of the same people matters, without end."""
     draw = random.Random(0)
-    alone = BATCH - len(lessons.people[0]) * PEOPLE
+    alone = size - len(lessons.people[0]) * PEOPLE
     singles, people = list(range(lessons.single)), list(range(len(lessons.people)))
     at = len(people)
     while True:
@@ -377,11 +377,12 @@ def towers_learnt(name: str, encoder: Model, before: Taught | None) -> dict[str,
     torch.manual_seed(0)
     lessons, draw = lessons_of(name, encoder, before), random.Random(1)
     towers = {tower: encoder.added(seed) for seed, tower in enumerate(TOWERS)}
-    pace, steps = PACES[name], EPOCHS * len(lessons.messages) // BATCH
+    pace, steps, size = PACES[name], EPOCHS * len(lessons.messages) // BATCH, BATCH
     learns = tuple(TOWERS)
     if before is not None:
         towers = {"message": learnt_of(before.messages), "note": learnt_of(before.notes)}
-        pace, steps, learns = GOES_ON * pace, ON_STEPS, ("message",)
+        learns = ("message",)
+        pace, steps, size = ON[name]
     learning = [
         half.requires_grad_() for tower in learns for both in towers[tower].values() for half in both
     ]
@@ -389,11 +390,13 @@ def towers_learnt(name: str, encoder: Model, before: Taught | None) -> dict[str,
     nothing = torch.tensor([NOTHING, NOTHING], requires_grad=True)
     paces = {pace: [*learning, concern], NOTHING_PACE: [nothing]}
     adam = torch.optim.Adam([{"params": each, "pace": most} for most, each in paces.items()])
-    steady = batches(lessons)
+    steady = batches(lessons, size)
     started, lost = time.monotonic(), 0.0
     for step in range(1, steps + 1):
         for group in adam.param_groups:
-            group["lr"] = group["pace"] * min(1, step / WARM, SLOW * (1 - step / (steps + 1)))
+            group["lr"] = group["pace"] * min(
+                1, step / min(WARM, steps // 3), SLOW * (1 - step / (steps + 1))
+            )
         batch, near = next(steady)
         loss = loss_of(encoder, lessons, batch, near, towers, concern, nothing, draw)
         adam.zero_grad()
