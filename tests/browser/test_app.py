@@ -30,6 +30,15 @@ AS_ON_A_PHONE = """
 window.Notification = new Proxy(window.Notification, { construct() { throw new TypeError("Illegal constructor"); } });
 """
 """Where the service worker alone shows notifications."""
+FAILS_ONCE = """() => {
+  const show = ServiceWorkerRegistration.prototype.showNotification;
+  let failed = false;
+  ServiceWorkerRegistration.prototype.showNotification = function (...all) {
+    if (failed) return show.apply(this, all);
+    failed = true;
+    return Promise.reject(new TypeError("no active registration"));
+  };
+}"""
 SHOWN = """async () => {
   const worker = await navigator.serviceWorker.ready;
   return (await worker.getNotifications()).map(({ title, body, data }) => [title, body, data.url]).sort();
@@ -54,9 +63,11 @@ def test_what_is_done_while_nobody_looks_is_told_by_a_notification(
 
     wanted.check()
     expect(page.locator("#notify-refused")).to_be_hidden()
-    with page.expect_response("**/news/?done"):
-        page.evaluate("document.dispatchEvent(new Event('izzy:answered'))")
-    eventually(lambda: len(page.evaluate(SHOWN)) == 2)
+    page.evaluate(FAILS_ONCE)
+    for shown in (1, 2):  # one of them at the second time
+        with page.expect_response("**/news/?done"):
+            page.evaluate("document.dispatchEvent(new Event('izzy:answered'))")
+        eventually(lambda at_least=shown: len(page.evaluate(SHOWN)) >= at_least)
     answer, build = sorted(page.evaluate(SHOWN), key=lambda each: each[0], reverse=True)
     assert answer[:2] == ["Izzy has answered", "The long way to Porto"]
     assert build[:2] == ["A build is done", "tide table: failed"]

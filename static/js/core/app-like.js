@@ -40,7 +40,8 @@ export function notify(done) {
     if (seen.has(id)) continue;
     seen.add(id);
     if (!document.hidden) continue;
-    show(title, { body: text, tag: id, icon: "/static/img/icon-192.png", data: { url } });
+    const shown = show(title, { body: text, tag: id, icon: "/static/img/icon-192.png", data: { url } });
+    shown.catch(() => seen.delete(id)); // tried again with the next news
   }
 }
 
