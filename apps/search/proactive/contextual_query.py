@@ -36,7 +36,7 @@ from apps.search.text.words import (
 
 MAX_CHARS = 2000
 """So much of a message counts: its beginning."""
-REPLY_CHARS = 300
+REPLY_CHARS = 200
 """So much of what went before an encoder reads with it: the beginning of a message of the user's, the end of an answer."""
 MAX_CLAUSES = 6
 LEAST_CLAUSE = 0.3
