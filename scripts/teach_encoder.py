@@ -135,12 +135,11 @@ def lessons_of(name: str, encoder: "Model", before: Taught | None) -> Lessons:
     notes, texts = (
         [tokens[:MOST_TOKENS] for tokens in encoder.tokens(each)] for each in (examples.notes, messages)
     )
-    own = None
+    near = [[tokens[:MOST_TOKENS] for tokens in encoder.tokens(each)] for each in nearby]
+    own = teacher = None
     if before is None:
         own = encoder.embed_texts(examples.notes), encoder.embed_texts(messages)
-    near = [[tokens[:MOST_TOKENS] for tokens in encoder.tokens(each)] for each in nearby]
-    teacher = None
-    if name in TEACHERS and before is None:
+    if before is None and name in TEACHERS:
         known, knowing = taught(TEACHERS[name]), Model(TEACHERS[name])
         teacher = (
             knowing.embed_texts(messages, learnt_of(known.messages)),

@@ -28,6 +28,17 @@ from tests.search.conftest import save
 from tests.search.test_encoder import needs_mpnet, needs_weights
 from tests.search.test_occasions import with_occasions
 
+A_LIFE = (
+    "Prawns and crab make her throat swell.",
+    "The car is in the garage.",
+    "Ada plays the cello.",
+    "Her landlord is Mr Okafor; rent is due on the third.",
+    "The tax papers lie in the blue folder.",
+    "Ben starts school in September.",
+    "The user swims on Tuesdays before work.",
+    "The printer needs cartridges of the large kind.",
+)
+
 
 def test_an_adapter_learns_the_way_from_messages_to_their_notes() -> None:
     random = np.random.default_rng(1)
@@ -150,17 +161,7 @@ def test_a_note_comes_up_where_it_matters_to_a_message_that_says_nothing_like_it
     alice: User, settings: Settings, name: str
 ) -> None:
     settings.IZZY_EMBEDDER = name
-    save(
-        alice,
-        "Prawns and crab make her throat swell.",
-        "The car is in the garage.",
-        "Ada plays the cello.",
-        "Her landlord is Mr Okafor; rent is due on the third.",
-        "The tax papers lie in the blue folder.",
-        "Ben starts school in September.",
-        "The user swims on Tuesdays before work.",
-        "The printer needs cartridges of the large kind.",
-    )
+    save(alice, *A_LIFE)
     talk = ["order paella for two"]
     before = recall(alice.pk, talk, top_k=5, scope=Scope())
     vectors_fill()
@@ -195,15 +196,7 @@ def test_what_rules_take_for_a_new_subject_is_read_in_its_context_too(
     alice: User, settings: Settings, name: str
 ) -> None:
     settings.IZZY_EMBEDDER = name
-    save(
-        alice,
-        "Prawns and crab make her throat swell.",
-        "The car is in the garage.",
-        "Ada plays the cello.",
-        "Her landlord is Mr Okafor; rent is due on the third.",
-        "The tax papers lie in the blue folder.",
-        "The user swims on Tuesdays before work.",
-    )
+    save(alice, *A_LIFE)
     vectors_fill()
     asked, reply, newest = (
         "What do people cook for a big birthday?",
